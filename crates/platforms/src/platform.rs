@@ -109,9 +109,26 @@ pub trait Platform: Bot + Send + Sync {
 
     /// Shows that the agent is writing. Never recorded. What the provider refuses
     /// is a failed result, what it could not be asked is an error. Where nothing of
-    /// the sort can be shown, nothing is missing.
-    fn typing<'a>(&'a self, _target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
+    /// the sort can be shown, nothing is missing. `words` say what it is at, where those can
+    /// be shown; empty ones take that away.
+    fn typing<'a>(
+        &'a self,
+        _target: &'a Target,
+        _words: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<ActionResult>> {
         Box::pin(async { Ok(ActionResult::ok()) })
+    }
+
+    /// Shows a text that the agent is still writing, in the place of what was shown under the
+    /// same number; its final `send` takes that place. Never recorded. `None` where such a
+    /// chat has nothing of the sort.
+    fn draft<'a>(
+        &'a self,
+        _target: &'a Target,
+        _draft_id: i64,
+        _text: &'a str,
+    ) -> Option<BoxFuture<'a, Result<ActionResult>>> {
+        None
     }
 
     /// Puts a reaction on a message, or takes it away. Never recorded. `None` where the

@@ -282,14 +282,16 @@ pub(super) struct Reply(Mutex<Option<Addressee>>);
 
 enum Addressee {
     /// A gateway, by its socket.
-    Gateway { mailbox: Arc<Mailbox>, ticket: u64, request_id: String },
+    Gateway { mailbox: Arc<Mailbox>, ticket: u64, request_id: String, opens_thread: bool },
     /// Another node.
     Node(oneshot::Sender<ActionResult>),
 }
 
 impl Reply {
-    pub(super) fn to(mailbox: Arc<Mailbox>, ticket: u64, request_id: String) -> Self {
-        Self(Mutex::new(Some(Addressee::Gateway { mailbox, ticket, request_id })))
+    /// A gateway, by its socket, that asked for `action`.
+    pub(super) fn to(mailbox: Arc<Mailbox>, ticket: u64, request_id: String, action: &Action) -> Self {
+        let opens_thread = matches!(action, Action::ThreadCreate { .. });
+        Self(Mutex::new(Some(Addressee::Gateway { mailbox, ticket, request_id, opens_thread })))
     }
 
     /// One that is waited for here, to be told to another node.
@@ -308,8 +310,10 @@ impl Reply {
     pub(super) fn give(&self, result: ActionResult) {
         let addressee = self.0.lock().take();
         match addressee {
-            Some(Addressee::Gateway { mailbox, ticket, request_id }) => {
+            Some(Addressee::Gateway { mailbox, ticket, request_id, opens_thread }) => {
                 let ok = result.success;
+                let thread_id = if opens_thread { result.message_id.clone() } else { None };
+                let result = ActionResult { thread_id: result.thread_id.or(thread_id), ..result };
                 let line = ConnectorFrame::OutboundResult { request_id, result }.to_line();
                 mailbox.answer(Answer { ticket, line, ok });
             }
@@ -376,7 +380,7 @@ mod tests {
     #[test]
     fn a_request_is_answered_once() {
         let mailbox = Arc::new(Mailbox::default());
-        let reply = Reply::to(mailbox.clone(), 7, "r".into());
+        let reply = Reply::to(mailbox.clone(), 7, "r".into(), &Action::from_value(serde_json::json!({})));
         reply.give(ActionResult::sent("m1"));
         reply.give(ActionResult::failed("too late"));
         let answers = mailbox.take().answers;

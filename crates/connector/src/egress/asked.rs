@@ -6,7 +6,7 @@
 
 use super::action::{Origin, OutboundAction, Reply, perhaps_sent};
 use super::capability::Claims;
-use super::{Egress, chat_info, chats, react, target_lookup};
+use super::{Egress, chat_info, chats, draft, react, target_lookup};
 use crate::cluster::Subject;
 use angelia_contract::action::{Action, ActionResult};
 use angelia_core::directory::BotKey;
@@ -121,6 +121,7 @@ async fn answer(egress: &Arc<Egress>, bot: &BotKey, what: Value) -> Option<Value
     match action.action {
         Action::Typing { .. } => chats::enter(egress, action),
         Action::React { .. } => react::show(egress, action),
+        Action::Draft { .. } => draft::show(egress, action),
         Action::GetChatInfo { .. } => {
             chat_info::chat_info(egress, action);
             let told = tokio::time::timeout(TOLD_WITHIN, told).await.ok()?.ok()?;

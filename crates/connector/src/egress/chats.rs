@@ -5,6 +5,7 @@ use super::action::{OutboundAction, never_sent};
 use super::chat_task::ChatTask;
 use super::elsewhere;
 use super::outbox::ActingAs;
+use angelia_contract::action::Action;
 use angelia_core::egress::Target;
 use angelia_core::egress::delivery::{DeliveryId, MAX_WAITING};
 use angelia_core::inbox::InstanceId;
@@ -165,6 +166,9 @@ fn remove(chats: &mut HashMap<ChatKey, Arc<Inbox>>, key: &ChatKey, inbox: &Arc<I
 /// Takes an action into the queue of its chat.
 pub(super) fn enter(egress: &Arc<Egress>, action: Arc<OutboundAction>) {
     let key = action.chat(egress);
+    if matches!(action.action, Action::Send { .. }) {
+        egress.drafts.sent(&key);
+    }
     if egress.is_elsewhere(action.bot) || egress.elsewhere.is_busy(&key) {
         return elsewhere::enter(egress, key, action);
     }

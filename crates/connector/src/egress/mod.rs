@@ -23,6 +23,7 @@ mod chat_info;
 mod chat_task;
 mod chats;
 mod delete;
+mod draft;
 mod elsewhere;
 mod follow_up;
 mod in_hand;
@@ -61,6 +62,7 @@ use angelia_core::ports::{ActionId, Ledger, Upkeep};
 use angelia_core::records::Records;
 use capability::Claims;
 use chats::ChatQueues;
+use draft::Drafts;
 use elsewhere::Elsewhere;
 use outbox::Outbox;
 use rate_limit::{RateLimit, RefusalLimit};
@@ -100,6 +102,7 @@ pub(crate) struct Egress {
     rate_limits: Vec<RateLimit>,
     refusals: Arc<RefusalLimit>,
     marks: Marks,
+    drafts: Drafts,
     target_lookup: TargetLookup,
     timings: EgressTimings,
     notices: Notices,
@@ -130,6 +133,7 @@ impl Egress {
             rate_limits,
             refusals: Arc::default(),
             marks: Marks::default(),
+            drafts: Drafts::default(),
             target_lookup: TargetLookup::default(),
             timings,
             notices,
@@ -163,6 +167,11 @@ impl Egress {
         self.owner.get_or_try_init(take).await.copied()
     }
 
+    /// Whether the platform of an action offers what it asks for.
+    fn offers(&self, action: &OutboundAction) -> bool {
+        self.bots[action.bot].descriptor().offers(action.action.op())
+    }
+
     /// Takes a request of a socket; its answer goes to `mailbox` under `ticket`.
     ///
     /// What is not allowed is answered at once and takes nobody's place in a queue.
@@ -175,7 +184,7 @@ impl Egress {
         held: HeldBytes,
     ) {
         outbound.action.keep_hints(&HINTS);
-        let reply = Reply::to(mailbox.clone(), ticket, outbound.request_id.clone());
+        let reply = Reply::to(mailbox.clone(), ticket, outbound.request_id.clone(), &outbound.action);
         let waits = Waiting { record: record.clone(), reply, outbound, held };
         let Some(waits) = self.target_lookup.behind(waits) else { return };
         match decide_for(self, &waits) {
@@ -229,6 +238,10 @@ fn proceed(egress: &Arc<Egress>, waits: Waiting, decided: Result<Goal, Refusal>)
         Action::Send { .. } | Action::Edit { .. } | Action::Prompt { .. } | Action::Delete { .. } => {
             chats::enter(egress, action)
         }
+        Action::ThreadCreate { .. } | Action::ThreadRename { .. } if egress.offers(&action) => {
+            chats::enter(egress, action)
+        }
+        Action::Draft { .. } if egress.offers(&action) => draft::show(egress, action),
         Action::Typing { .. } => {
             // Ornaments: a gateway that waits for one does not work meanwhile.
             action.reply.give(ActionResult::ok());

@@ -4,7 +4,7 @@
 use super::Egress;
 use super::action::OutboundAction;
 use super::chat_info::{answer, is_refusal};
-use angelia_contract::action::ActionResult;
+use angelia_contract::action::{Action, ActionResult};
 use std::time::Duration;
 
 /// How long showing that the agent writes may hold up what it wrote.
@@ -28,7 +28,11 @@ pub(super) async fn show(egress: &Egress, action: &OutboundAction) {
     if !action.rate_limit(egress).spare(tenant, action.paced(egress)) {
         return action.reply.give(ActionResult::ok());
     }
-    let call = action.platform(egress).typing(&action.target);
+    let words = match &action.action {
+        Action::Typing { content, .. } => content.as_deref(),
+        _ => None,
+    };
+    let call = action.platform(egress).typing(&action.target, words);
     let done = tokio::time::timeout(TYPING_WITHIN, call).await;
     slot.over(done.as_ref().is_ok_and(is_refusal));
     action.reply.give(done.map_or_else(|_| ActionResult::ok(), answer));

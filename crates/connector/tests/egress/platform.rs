@@ -325,7 +325,11 @@ impl Platform for Scripted {
         Box::pin(self.respond(delivery))
     }
 
-    fn typing<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
+    fn typing<'a>(
+        &'a self,
+        target: &'a Target,
+        _words: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<ActionResult>> {
         self.called(&target.chat_id, "(typing)");
         Box::pin(async { Ok(ActionResult::ok()) })
     }

@@ -183,6 +183,7 @@ fn usable(action: &Action) -> Result<Target, Refusal> {
         Action::Send { content, .. }
         | Action::Edit { content, .. }
         | Action::Prompt { content, .. }
+        | Action::Draft { content, .. }
         | Action::FollowUp { content, .. }
             if content.len() > MAX_CONTENT =>
         {

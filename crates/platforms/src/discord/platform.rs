@@ -107,8 +107,16 @@ impl Platform for Discord {
         })
     }
 
-    fn typing<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
+    fn typing<'a>(
+        &'a self,
+        target: &'a Target,
+        words: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<ActionResult>> {
         Box::pin(async move {
+            // It ends by itself.
+            if words == Some("") {
+                return Ok(ActionResult::ok());
+            }
             let Some(channel) = self.channel_of(target) else {
                 return Ok(ActionResult::failed("this is not a chat"));
             };

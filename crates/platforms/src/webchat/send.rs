@@ -171,7 +171,11 @@ impl Platform for Webchat {
         Box::pin(async { self.perform(delivery).await.unwrap_or_else(|error| failed(&error)) })
     }
 
-    fn typing<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {
+    fn typing<'a>(
+        &'a self,
+        target: &'a Target,
+        _words: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<ActionResult>> {
         Box::pin(async move {
             if let Some(room) = room(target) {
                 self.hub.typing(room);

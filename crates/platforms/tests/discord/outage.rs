@@ -268,7 +268,7 @@ async fn a_page_of_somebody_else_says_nothing_of_a_chat() {
     let made = (first.parse::<u64>().unwrap() >> 22) as i64 + 1_420_070_400_000;
     assert_eq!(known.last_at.unwrap().0, made, "by Discord's clock");
     world.fake.fault(json!({"path": "typing$", "status": 503})).await;
-    assert!(world.bot().typing(&Target::chat(&dm)).await.is_err(), "nobody was asked");
-    assert!(world.bot().typing(&Target::chat(&dm)).await.unwrap().success);
-    assert!(!world.bot().typing(&Target::chat("999")).await.unwrap().success, "refused");
+    assert!(world.bot().typing(&Target::chat(&dm), None).await.is_err(), "nobody was asked");
+    assert!(world.bot().typing(&Target::chat(&dm), None).await.unwrap().success);
+    assert!(!world.bot().typing(&Target::chat("999"), None).await.unwrap().success, "refused");
 }

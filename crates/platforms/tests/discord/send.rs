@@ -137,7 +137,7 @@ async fn a_thread_is_written_to_and_typed_in() {
     let (world, ann, channel) = world(json!({})).await;
     let thread = world.fake.thread(&channel, "plan", &ann, None).await;
     let at = Target { chat_id: channel.clone(), thread_id: Some(thread.clone()) };
-    assert!(world.bot().typing(&at).await.unwrap().success);
+    assert!(world.bot().typing(&at, None).await.unwrap().success);
     id(world.deliver(1, at, send(&channel, "here", None)).await);
     assert_eq!(world.fake.answers(&thread).await.len(), 1);
     assert!(world.fake.answers(&channel).await.is_empty());
