@@ -4,6 +4,7 @@
 
 mod platforms {
     mod deletes;
+    mod drafts;
     mod discord;
     mod discord_client;
     mod discord_faults;

@@ -333,6 +333,11 @@ impl FakeTelegram {
         own.map(|message| text(&message["text"]).to_owned()).collect()
     }
 
+    /// The drafts that were shown in a chat, one after the other: `draft_id`, `text`, `entities`.
+    pub async fn drafts(&self, chat: i64) -> Vec<Value> {
+        list(self.read(&format!("drafts?chat={chat}")).await)
+    }
+
     /// What "typing…" was shown in a chat: `action`, `thread`.
     pub async fn actions(&self, chat: i64) -> Vec<Value> {
         list(self.read(&format!("actions?chat={chat}")).await)

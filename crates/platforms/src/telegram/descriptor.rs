@@ -14,12 +14,14 @@ pub fn descriptor() -> Descriptor {
         // Longer texts are cut here.
         max_message_length: MAX_UNITS as u32,
         supports_edit: true,
+        // In private chats; elsewhere a draft is refused, and its gateway edits.
+        supports_draft_streaming: true,
         markdown_dialect: "markdown_v2".into(),
         len_unit: LenUnit::Utf16,
         emoji: "✈️".into(),
         platform_hint: "A Telegram chat. Markdown is shown; files that people send cannot be fetched.".into(),
         pii_safe: true,
-        supported_ops: ["send", "edit", "typing", "get_chat_info", "react", "prompt", "delete"]
+        supported_ops: ["send", "edit", "typing", "get_chat_info", "react", "prompt", "delete", "draft"]
             .map(String::from)
             .to_vec(),
         ..Descriptor::default()

@@ -5,6 +5,7 @@ mod api;
 mod check;
 mod commands;
 mod descriptor;
+mod draft;
 mod echoes;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]

@@ -2,7 +2,7 @@
 
 use super::ingest::Listener;
 use super::locate::{BOT_RATE, chat_rate};
-use super::{Telegram, descriptor, learn, parse, react, render, webhook};
+use super::{Telegram, descriptor, draft, learn, parse, react, render, webhook};
 use crate::health::Checkup;
 use crate::ingress::Ingress;
 use crate::kit::{Account, ApiError, ErrorKind};
@@ -82,6 +82,15 @@ impl Platform for Telegram {
     ) -> Option<BoxFuture<'a, Result<ActionResult>>> {
         let asked = react::asked(message_id, emoji, remove)?;
         Some(Box::pin(self.mark(target, asked)))
+    }
+
+    fn draft<'a>(
+        &'a self,
+        target: &'a Target,
+        draft_id: i64,
+        text: &'a str,
+    ) -> Option<BoxFuture<'a, Result<ActionResult>>> {
+        Some(Box::pin(self.show_draft(draft::place(target)?, draft_id, text)))
     }
 
     fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {

@@ -36,6 +36,7 @@ not while that is down). POST unless said otherwise; what is refused is a 400 wi
   GET state      confirmed offset, pending, polls, counts by method and status, 429s, 409s, violations
   GET messages?chat=[&all=1]   as they stand: id, text, entities, edits, reactions, reply_to, thread, raw
   GET actions?chat=            what "typing…" was shown
+  GET drafts?chat=             every draft that was shown: draft_id, text, entities
   GET press_answer?id=         {text, show_alert} that the bot answered to a press; null until then
   GET log[?after=]             every API request: method, chat_id, chats (all it names), thread, status
 """

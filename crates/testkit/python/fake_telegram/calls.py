@@ -271,6 +271,17 @@ class Calls:
         stored.edits += 1
         return stored.raw
 
+    async def do_sendmessagedraft(self, given):
+        chat = self.world.reachable(given.get("chat_id"))
+        if not chat.private:
+            raise bad("method is available only in private chats")
+        if not integer(given, "draft_id", 0):
+            raise bad("DRAFT_ID_INVALID")
+        self.thread(chat, given)
+        words, entities, _ = self.words(given) if given.get("text") else ("", [], [])
+        chat.drafts.append({"draft_id": integer(given, "draft_id"), "text": words, "entities": entities})
+        return True
+
     async def do_answercallbackquery(self, given):
         if given.get("url"):
             raise bad("this stand-in has no games, whose buttons alone open addresses")

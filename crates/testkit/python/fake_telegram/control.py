@@ -264,6 +264,9 @@ class Control:
     def on_actions(self, ask):
         return self.world.find(int(ask["chat"])).actions
 
+    def on_drafts(self, ask):
+        return self.world.find(int(ask["chat"])).drafts
+
     def on_press_answer(self, ask):
         """What the bot answered to a press, nothing as long as it did not."""
         return self.calls.presses.made[ask["id"]]["answer"]

@@ -50,6 +50,7 @@ class Chat:
     messages: dict = field(default_factory=dict)
     # What "typing…" was shown, for the tests.
     actions: list = field(default_factory=list)
+    drafts: list = field(default_factory=list)
 
     @property
     def id(self):
