@@ -4,7 +4,6 @@
 
 mod platforms {
     mod deletes;
-    mod drafts;
     mod discord;
     mod discord_client;
     mod discord_faults;
@@ -16,6 +15,7 @@ mod platforms {
     mod discord_stage;
     mod discord_talk;
     mod discord_turns;
+    mod drafts;
     mod egress;
     mod egress_moves;
     mod egress_world;

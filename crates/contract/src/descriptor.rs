@@ -182,6 +182,16 @@ impl Descriptor {
         if ops.is_empty() { vec![ASSUMED_OPS[0].to_owned()] } else { ops }
     }
 
+    /// Whether markup is shown as such. Where it is not, people read its signs.
+    pub fn reads_markdown(&self) -> bool {
+        self.markdown_dialect != PLAIN && !self.markdown_dialect.is_empty()
+    }
+
+    /// Whether texts can be shown while they are written.
+    pub fn shows_drafts(&self) -> bool {
+        self.supports_draft_streaming && self.offers("draft")
+    }
+
     /// Whether a gateway may send `op` to this platform.
     pub fn offers(&self, op: &str) -> bool {
         if self.supported_ops.is_empty() {

@@ -51,6 +51,11 @@ pub(crate) fn looks_like_fence(line: &str) -> bool {
 }
 
 impl FenceRules {
+    /// Rules by which nothing is a fence.
+    pub(crate) fn none() -> Self {
+        Self { max_len: 0 }
+    }
+
     /// Rules for parts of `limit` units: reopening a block and closing it may
     /// take half of them, that is twice a run and its newline.
     pub(crate) fn for_limit(limit: usize, min_limit: usize) -> Self {

@@ -63,16 +63,19 @@ pub enum SplitError {
 
 /// Cuts `text` into parts of at most `limit` units; an empty text has none.
 pub fn split(text: &str, limit: usize, unit: Unit) -> Result<Vec<Part>, SplitError> {
+    split_by(FenceRules::for_limit(limit, MIN_FENCED_LIMIT), text, limit, unit)
+}
+
+/// The same where code fences mean nothing: none is closed or opened again.
+pub fn split_plain(text: &str, limit: usize, unit: Unit) -> Result<Vec<Part>, SplitError> {
+    split_by(FenceRules::none(), text, limit, unit)
+}
+
+fn split_by(rules: FenceRules, text: &str, limit: usize, unit: Unit) -> Result<Vec<Part>, SplitError> {
     if limit < unit.of_char(char::MAX) {
         return Err(SplitError::LimitTooSmall { limit });
     }
-    let cutter = Cutter {
-        text,
-        limit,
-        unit,
-        rules: FenceRules::for_limit(limit, MIN_FENCED_LIMIT),
-        content_end: text.trim_end().len(),
-    };
+    let cutter = Cutter { text, limit, unit, rules, content_end: text.trim_end().len() };
     let mut parts = Vec::with_capacity(text.len() / limit + 1);
     let (mut start, mut open) = (0, None);
     while start < text.len() {

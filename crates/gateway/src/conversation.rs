@@ -47,6 +47,29 @@ impl Conversation {
         self.gateway.typing(&self.chat).await
     }
 
+    /// The same in words, where the platform can show them; empty ones take it away.
+    pub async fn typing_in_words(&self, words: &str) -> Result<(), CallError> {
+        self.gateway.typing_in_words(&self.chat, words).await
+    }
+
+    /// Puts a reaction on the message of this event; on none if it has no message.
+    ///
+    /// See [`GatewayHandle::react`] for what connectors read from it.
+    pub async fn react(&self, emoji: &str) -> Result<(), CallError> {
+        match self.message_id.as_deref() {
+            Some(message_id) => self.gateway.react(&self.chat, message_id, emoji).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes such a reaction away again.
+    pub async fn take_reaction_back(&self, emoji: &str) -> Result<(), CallError> {
+        match self.message_id.as_deref() {
+            Some(message_id) => self.gateway.take_reaction_back(&self.chat, message_id, emoji).await,
+            None => Ok(()),
+        }
+    }
+
     /// Asks with buttons and waits for the press; `None` if nobody answered in time.
     ///
     /// Refused where the platform has no buttons: ask
@@ -115,6 +138,11 @@ impl Conversation {
     /// The address of this conversation, to keep for later.
     pub fn chat(&self) -> &Chat {
         &self.chat
+    }
+
+    /// Whether Markdown is shown as such here; elsewhere people read its signs.
+    pub fn reads_markdown(&self) -> bool {
+        self.descriptor().reads_markdown()
     }
 
     /// What the platform can do, as announced last.

@@ -76,8 +76,60 @@ impl GatewayHandle {
 
     /// Shows that an answer is being written; repeat it every few seconds.
     pub async fn typing(&self, chat: &Chat) -> Result<(), CallError> {
-        let action =
-            Action::Typing { chat_id: chat.chat_id.clone(), content: None, metadata: chat.metadata() };
+        self.show_typing(chat, None).await
+    }
+
+    /// The same in words, where the platform can show them; empty ones take it away.
+    pub async fn typing_in_words(&self, chat: &Chat, words: &str) -> Result<(), CallError> {
+        self.show_typing(chat, Some(words.to_owned())).await
+    }
+
+    async fn show_typing(&self, chat: &Chat, content: Option<String>) -> Result<(), CallError> {
+        let action = Action::Typing { chat_id: chat.chat_id.clone(), content, metadata: chat.metadata() };
+        self.perform(chat, action).await.map(drop)
+    }
+
+    /// Puts a reaction on a message, as far as the platform has that one.
+    ///
+    /// Connectors read 👀 as the begin of a turn on that message, and ✅, ❌, 👍 and 👎 as its end.
+    pub async fn react(&self, chat: &Chat, message_id: &str, emoji: &str) -> Result<(), CallError> {
+        self.mark(chat, message_id, emoji, false).await
+    }
+
+    /// Takes a reaction of this gateway's away.
+    pub async fn take_reaction_back(
+        &self,
+        chat: &Chat,
+        message_id: &str,
+        emoji: &str,
+    ) -> Result<(), CallError> {
+        self.mark(chat, message_id, emoji, true).await
+    }
+
+    async fn mark(&self, chat: &Chat, message_id: &str, emoji: &str, remove: bool) -> Result<(), CallError> {
+        let action = Action::React {
+            chat_id: chat.chat_id.clone(),
+            message_id: message_id.to_owned(),
+            emoji: emoji.to_owned(),
+            remove,
+            metadata: chat.metadata(),
+        };
+        self.perform(chat, action).await.map(drop)
+    }
+
+    /// Shows a text that is not complete, in the place of what was shown under the same number. It is
+    /// gone with the next message, or after a while: send the whole text then.
+    ///
+    /// [`Conversation::stream`](crate::Conversation::stream) does all of that, and edits where there
+    /// are no drafts.
+    pub async fn draft(&self, chat: &Chat, draft_id: i64, text: &str) -> Result<(), CallError> {
+        let action = Action::Draft {
+            chat_id: chat.chat_id.clone(),
+            draft_id,
+            content: text.to_owned(),
+            is_final: false,
+            metadata: chat.metadata(),
+        };
         self.perform(chat, action).await.map(drop)
     }
 

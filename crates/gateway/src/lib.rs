@@ -78,6 +78,7 @@ mod repeated_events;
 mod session;
 mod shared;
 mod stream;
+mod thread;
 
 pub use agent::{Agent, Interrupted};
 pub use angelia_contract::{
@@ -94,3 +95,4 @@ pub use question::{Chosen, Question};
 pub use reconnect::Gateway;
 pub use shared::Stats;
 pub use stream::ReplyStream;
+pub use thread::RenameIf;

@@ -1,20 +1,22 @@
 //! A reply that appears while it is being written.
 
 use angelia_contract::length::Unit;
-use angelia_contract::split::split;
+use angelia_contract::split::{Part, split, split_plain};
 use tokio::time::Instant;
 
+use crate::calls::random;
 use crate::conversation::Conversation;
 use crate::error::CallError;
 
 /// A reply that grows; from [`Conversation::stream`].
 ///
-/// Where the platform can edit, the first piece is sent as a message, which is
-/// then edited to the whole text, at most once per
-/// [`edit_interval`](crate::GatewayBuilder::edit_interval). A text that
-/// outgrows the platform's limit goes on in a new message, with code fences
-/// closed and opened again. Where it cannot edit, each finished paragraph is
-/// sent as a message of its own.
+/// Where the platform shows drafts, people see one grow, and the whole text takes
+/// its place as a message when it is finished. Where it can edit, the first piece
+/// is sent as a message, which is then edited to the whole text. Both happen at
+/// most once per [`edit_interval`](crate::GatewayBuilder::edit_interval). A text
+/// that outgrows the platform's limit goes on in a new message, with code fences
+/// closed and opened again if the platform shows Markdown. Where it can do
+/// neither, each finished paragraph is sent as a message of its own.
 ///
 /// What was pushed between two edits is shown by the next `push` that comes
 /// late enough, by [`flush`](Self::flush) or by [`finish`](Self::finish).
@@ -28,6 +30,10 @@ pub struct ReplyStream {
     limit: usize,
     unit: Unit,
     can_edit: bool,
+    /// The number of the draft that grows; `None` where there are none.
+    draft: Option<i64>,
+    /// Whether code fences mean anything.
+    fences: bool,
     /// The text from the beginning of the message at the end.
     text: String,
     tail: Tail,
@@ -67,6 +73,9 @@ impl ReplyStream {
             limit: limit.max(unit.of_char(char::MAX)),
             unit,
             can_edit: descriptor.supports_edit,
+            // Any number but zero: another stream of the chat has another one.
+            draft: descriptor.shows_drafts().then(|| i64::from(random() as u32 >> 1) + 1),
+            fences: descriptor.reads_markdown(),
             conversation,
             text: String::new(),
             tail: Tail::Unsent,
@@ -79,17 +88,47 @@ impl ReplyStream {
     pub async fn push(&mut self, piece: &str) -> Result<(), CallError> {
         self.text.push_str(piece);
         let overflows = self.unit.measure(&self.text) > self.limit;
+        if self.draft.is_some() && matches!(self.tail, Tail::Unsent) {
+            if overflows {
+                self.show(Show::Full).await?;
+            }
+            if self.is_due() {
+                self.show_draft().await?;
+            }
+            if self.draft.is_some() {
+                return Ok(());
+            }
+        }
         if !self.can_edit {
             self.leave_fixed();
             self.show_paragraphs().await?;
             return if overflows { self.show(Show::Full).await } else { Ok(()) };
         }
-        let interval = self.conversation.gateway.shared.settings.edit_interval;
-        let due = self.shown_at.is_none_or(|at| at.elapsed() >= interval);
-        if due || overflows { self.show(Show::Preview).await } else { Ok(()) }
+        if self.is_due() || overflows { self.show(Show::Preview).await } else { Ok(()) }
     }
 
-    /// Shows everything pushed so far, whatever the time.
+    /// Whether enough time has passed since something was shown.
+    fn is_due(&self) -> bool {
+        let interval = self.conversation.gateway.shared.settings.edit_interval;
+        self.shown_at.is_none_or(|at| at.elapsed() >= interval)
+    }
+
+    /// Shows what there is as a draft. What is refused or did not arrive is made up for: there are no
+    /// drafts then, or the next one says the same and more.
+    async fn show_draft(&mut self) -> Result<(), CallError> {
+        let Some(draft_id) = self.draft.filter(|_| !self.text.trim().is_empty()) else { return Ok(()) };
+        self.shown_at = Some(Instant::now());
+        match self.conversation.gateway.draft(&self.conversation.chat, draft_id, &self.text).await {
+            Err(CallError::Refused(_)) => {
+                (self.draft, self.shown_at) = (None, None);
+                Ok(())
+            }
+            Err(CallError::Stopped) => Err(CallError::Stopped),
+            _ => Ok(()),
+        }
+    }
+
+    /// Shows everything pushed so far, whatever the time, as a message.
     pub async fn flush(&mut self) -> Result<(), CallError> {
         self.show(Show::All).await
     }
@@ -110,7 +149,7 @@ impl ReplyStream {
 
     /// Shows the paragraphs that are finished.
     async fn show_paragraphs(&mut self) -> Result<(), CallError> {
-        let Some(end) = paragraphs_end(&self.text) else {
+        let Some(end) = paragraphs_end(&self.text, self.fences) else {
             return Ok(());
         };
         let later = self.text.split_off(end);
@@ -123,7 +162,7 @@ impl ReplyStream {
         loop {
             self.leave_fixed();
             // Cutting also closes a fence that is still open.
-            let parts = split(&self.text, self.limit, self.unit).unwrap_or_default();
+            let parts = self.parts();
             let Some(part) = parts.first() else {
                 return Ok(());
             };
@@ -145,6 +184,11 @@ impl ReplyStream {
                 _ => return Ok(()),
             }
         }
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let cut = if self.fences { split } else { split_plain };
+        cut(&self.text, self.limit, self.unit).unwrap_or_default()
     }
 
     /// Lets the text begin behind what cannot be changed any more.
@@ -206,12 +250,12 @@ impl ReplyStream {
 }
 
 /// Where the last finished paragraph ends; blank lines in fences do not count.
-fn paragraphs_end(text: &str) -> Option<usize> {
+fn paragraphs_end(text: &str, fences: bool) -> Option<usize> {
     let (mut at, mut end, mut in_fence, mut begun) = (0, None, false, false);
     for line in text.split_inclusive('\n') {
         at += line.len();
         let word = line.trim();
-        if word.starts_with("```") || word.starts_with("~~~") {
+        if fences && (word.starts_with("```") || word.starts_with("~~~")) {
             in_fence = !in_fence;
         }
         if word.is_empty() && line.ends_with('\n') && begun && !in_fence {
@@ -228,10 +272,11 @@ mod tests {
 
     #[test]
     fn paragraphs_end_at_blank_lines_outside_fences() {
-        assert_eq!(paragraphs_end("one\ntwo"), None);
-        assert_eq!(paragraphs_end("one\n\ntwo"), Some(5));
-        assert_eq!(paragraphs_end("\n\none"), None);
-        assert_eq!(paragraphs_end("```\na\n\nb"), None);
-        assert_eq!(paragraphs_end("```\na\n\nb\n```\n\nc"), Some(14));
+        assert_eq!(paragraphs_end("one\ntwo", true), None);
+        assert_eq!(paragraphs_end("one\n\ntwo", true), Some(5));
+        assert_eq!(paragraphs_end("\n\none", true), None);
+        assert_eq!(paragraphs_end("```\na\n\nb", true), None);
+        assert_eq!(paragraphs_end("```\na\n\nb\n```\n\nc", true), Some(14));
+        assert_eq!(paragraphs_end("```\na\n\nb", false), Some(7), "which are nothing here");
     }
 }

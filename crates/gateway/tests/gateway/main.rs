@@ -15,5 +15,6 @@ mod idle;
 mod interrupts;
 mod passthrough;
 mod questions;
+mod rich;
 mod streams;
 mod support;

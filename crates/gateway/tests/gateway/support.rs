@@ -212,6 +212,7 @@ pub(crate) fn descriptor(platform: &str) -> Descriptor {
     Descriptor {
         platform: platform.to_owned(),
         supports_edit: true,
+        markdown_dialect: "discord".to_owned(),
         max_message_length: 2000,
         ..Descriptor::default()
     }
