@@ -2,6 +2,7 @@
 
 use angelia_core::egress::Remark;
 use angelia_core::own_words::{Language, OwnWords};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// How long a message waits before its writer is told that the agent is away.
@@ -64,8 +65,9 @@ impl Default for Notices {
 }
 
 impl Notices {
-    /// How something is said: as the operator wants it, else in a language.
-    pub(crate) fn text(&self, words: OwnWords, language: Language) -> &str {
+    /// How something is said: as the operator wants it, else in a language, and of the agent by its
+    /// name if it has one.
+    pub(crate) fn text(&self, words: OwnWords, language: Language, agent: Option<&str>) -> Cow<'_, str> {
         let given = match words {
             OwnWords::Away => self.away_text.as_deref(),
             OwnWords::NoAgentYet => self.no_agent_text.as_deref(),
@@ -75,7 +77,7 @@ impl Notices {
             OwnWords::RepeatMark => self.repeat_mark.as_deref(),
             _ => None,
         };
-        given.unwrap_or_else(|| words.text(language))
+        given.map_or_else(|| words.of_agent(language, agent), Cow::Borrowed)
     }
 }
 
@@ -88,8 +90,8 @@ mod tests {
         let away_text = Some("Back on Monday.".to_owned());
         let notices = Notices { away_text, ..Notices::default() };
         for language in Language::ALL {
-            assert_eq!(notices.text(OwnWords::Away, language), "Back on Monday.");
-            assert_eq!(notices.text(OwnWords::Lost, language), OwnWords::Lost.text(language));
+            assert_eq!(notices.text(OwnWords::Away, language, Some("Iris")), "Back on Monday.");
+            assert_eq!(notices.text(OwnWords::Lost, language, None), OwnWords::Lost.text(language));
         }
     }
 }

@@ -65,6 +65,11 @@ pub trait Admission: Send + Sync {
     /// Asked once a second by whoever looks.
     fn presence(&self, observed: Observed<'_>) -> BoxFuture<'_, Option<Presence>>;
 
+    /// What people know the agent by that would get this; `None` if it has no name.
+    fn agent_name(&self, _observed: Observed<'_>) -> Option<String> {
+        None
+    }
+
     /// Why a message reached nobody, and when, for as long as that is remembered.
     fn why_dropped(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)>;
 

@@ -23,6 +23,9 @@ pub(super) enum GatewayCommand {
         /// Where to poke it when it sleeps and something waits.
         #[arg(long, value_name = "URL")]
         wake_url: Option<String>,
+        /// What people see it called: in the web chat, and in what the server itself says of it.
+        #[arg(long, value_name = "NAME")]
+        display_name: Option<String>,
         /// What becomes of messages while it is busy, where their route says nothing.
         #[arg(long, value_name = "MODE", value_parser = while_busy())]
         while_busy: Option<WhileBusy>,
@@ -83,7 +86,7 @@ pub(super) struct Change {
     /// Where to poke it when it sleeps and something waits; an empty one takes it away.
     #[arg(long, value_name = "URL")]
     wake_url: Option<String>,
-    /// What people see it called; an empty one takes it away.
+    /// What people see it called: in the web chat, and in what the server itself says of it. An empty one takes it away.
     #[arg(long, value_name = "NAME")]
     display_name: Option<String>,
     /// The inbox it serves; of several gateways with one inbox, the last that dialled receives.
@@ -107,8 +110,15 @@ pub(super) async fn ask(remote: &Remote, command: GatewayCommand) -> Result<Answ
         endpoint.ask(&id, &ChangeGateway { tenant, ..ChangeGateway::default() })
     };
     match command {
-        GatewayCommand::Create { id: gateway_id, tenant, wake_url, while_busy, shared_groups } => {
-            let (tenant, display_name) = (Some(tenant), None);
+        GatewayCommand::Create {
+            id: gateway_id,
+            tenant,
+            wake_url,
+            display_name,
+            while_busy,
+            shared_groups,
+        } => {
+            let tenant = Some(tenant);
             let gateway =
                 CreateGateway { tenant, gateway_id, wake_url, display_name, while_busy, shared_groups };
             Answer::of(remote, api::CREATE_GATEWAY.ask(&gateway), show::created_gateway).await

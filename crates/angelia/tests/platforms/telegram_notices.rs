@@ -61,6 +61,23 @@ async fn people_are_told_once_why_nothing_answers() {
 }
 
 #[tokio::test]
+async fn an_agent_with_a_name_is_away_by_that_name() {
+    let stage = Stage::with("named", &unlimited(), "", "[notices]\naway_after = \"1s\"\n").await;
+    let telegram = &stage.telegram;
+    let (ann, bob) = (telegram.person("Ann").await, telegram.person_speaking("Bob", "de").await);
+    stage.route("acme", ann, &[]).await;
+    stage.route("acme", bob, &[]).await;
+    let id = stage.gateway.gateway_id.clone();
+    stage.connector.command(&["gateway", "set", &id, "--display-name", "Iris"]).await;
+    for person in [ann, bob] {
+        telegram.say(person, person, "hello?").await;
+    }
+    telegram.wait_for_text(ann, "Iris is away at the moment.", SOON).await;
+    telegram.wait_for_text(bob, "Iris ist gerade nicht da.", SOON).await;
+    stage.close().await;
+}
+
+#[tokio::test]
 async fn who_writes_before_there_is_an_agent_is_told_that_it_is_kept() {
     let lines = format!("[inbox]\nmax_entries = 3\n{NOTICES}lost_text = \"Too much.\"\n");
     let stage = Stage::with("first", &unlimited(), "", &lines).await;

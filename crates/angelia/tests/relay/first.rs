@@ -56,6 +56,9 @@ async fn what_is_written_before_the_first_gateway_waits_for_it() {
         assert_eq!(agent.take_text().await, text, "in order");
     }
     assert_eq!(world.agent_of(&zoe).await, json!({ "connected": true }));
+    world.connector.command(&["gateway", "set", "late", "--display-name", "Iris"]).await;
+    assert_eq!(world.agent_of(&zoe).await, json!({ "connected": true, "name": "Iris" }));
+    assert_eq!(world.agent_of(&world.key).await.get("name"), None, "another room's agent has none");
     world.kept(&zoe, "four").await;
     assert_eq!(agent.take_text().await, "four");
     assert_eq!(agent.next(QUIET).await, Next::Silence, "and once");

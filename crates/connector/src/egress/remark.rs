@@ -12,6 +12,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::egress::delivery::{DeliveryId, Event};
 use angelia_core::egress::{Remark, Target};
 use angelia_core::error::Result;
+use angelia_core::inbox::InstanceId;
 use angelia_core::own_words::{Language, OwnWords};
 use angelia_core::ports::{ActionId, ActionOutcome, LeftOpen, StoredAction};
 use angelia_core::store::DirectoryStore;
@@ -58,7 +59,8 @@ impl InDoubt {
     /// What is said of it.
     fn remark(self, remark: Remark, egress: &Egress, language: Language) -> OutboundAction {
         let Self { origin, bot, target, said } = self;
-        let text = |words| egress.notices.text(words, language);
+        let name = egress.identities.now().display_name(origin.instance);
+        let text = |words| egress.notices.text(words, language, name.as_deref());
         let (origin, action) = match (remark, said) {
             // Repeating it is still its gateway's to be allowed.
             (Remark::Repeat, Some(Said { content, reply_to, metadata })) => {
@@ -68,7 +70,7 @@ impl InDoubt {
             // A gateway may be replaced before this is sent; the instance remains.
             (_, said) => {
                 let reply_to = said.and_then(|said| said.reply_to);
-                let action = own_send(&target, text(OwnWords::InDoubt).to_owned(), reply_to);
+                let action = own_send(&target, text(OwnWords::InDoubt).into_owned(), reply_to);
                 (Origin { gateway_id: None, ..origin }, action)
             }
         };
@@ -125,8 +127,15 @@ impl Egress {
         known.and_then(|known| known.chat.language).unwrap_or_default()
     }
 
-    /// Something of the connector's own, in the words for whoever reads it in a chat.
-    pub(crate) async fn own_words(&self, bot: usize, target: &Target, words: OwnWords) -> String {
-        self.notices.text(words, self.language(bot, target).await).to_owned()
+    /// Something of the connector's own about an agent, in the words for whoever reads it in a chat.
+    pub(crate) async fn own_words(
+        &self,
+        bot: usize,
+        target: &Target,
+        agent: InstanceId,
+        words: OwnWords,
+    ) -> String {
+        let (language, name) = (self.language(bot, target).await, self.identities.now().display_name(agent));
+        self.notices.text(words, language, name.as_deref()).into_owned()
     }
 }

@@ -85,6 +85,13 @@ impl Snapshot {
         self.serving(instance).is_some_and(|record| record.revoked_at.is_some())
     }
 
+    /// What people know the agent behind an instance by.
+    pub(crate) fn display_name(&self, instance: InstanceId) -> Option<String> {
+        let serving = self.by_instance.get(&instance)?.iter().filter(|record| record.revoked_at.is_none());
+        let mut names = serving.filter_map(|record| record.display_name.clone());
+        names.find(|name| !name.trim().is_empty())
+    }
+
     /// What an instance declared for a platform.
     pub(crate) fn policy(&self, instance: InstanceId, platform: &str) -> Option<&Policy> {
         self.policies.get(&instance)?.get(platform)

@@ -98,6 +98,11 @@ impl Admission for RoutedAdmission {
         })
     }
 
+    fn agent_name(&self, observed: Observed<'_>) -> Option<String> {
+        let known = self.identities.now();
+        known.display_name(known.admit(observed).ok()?.instance)
+    }
+
     fn why_dropped(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)> {
         self.drops.why(which)
     }

@@ -34,7 +34,7 @@ impl Relay {
         let target = Target { chat_id, thread_id: turn.thread_id.clone() };
         let (egress, record) = (self.egress.clone(), record.clone());
         tokio::spawn(async move {
-            let text = egress.own_words(bot, &target, words).await;
+            let text = egress.own_words(bot, &target, record.instance, words).await;
             let owner = Sender { tenant: &record.tenant, instance: record.instance };
             egress.say(owner, Goal { bot, target }, text, reply_to);
         });

@@ -180,8 +180,9 @@ impl Notifier {
             let language = self.egress.language(bot, &Target::chat(&*capability.chat_id)).await;
             let awaits_first = self.identities.now().awaits_first(capability.instance);
             let words = if awaits_first { OwnWords::NoAgentYet } else { OwnWords::Unanswered };
-            let text = self.notices.text(words, language);
-            let call = self.bots[bot].tell_waiting(&answer, text);
+            let name = self.identities.now().display_name(capability.instance);
+            let text = self.notices.text(words, language, name.as_deref());
+            let call = self.bots[bot].tell_waiting(&answer, &text);
             let told = match tokio::time::timeout(TOLD_WITHIN, call).await {
                 Ok(told) => told,
                 // The same words in the same place do no harm; as messages they would come twice.
@@ -217,8 +218,7 @@ impl Notifier {
         }
         let target = Target { chat_id: chat_id.clone(), thread_id: thread_id.clone() };
         let owner = Sender { tenant: &tenant, instance: *instance };
-        let language = self.egress.language(at, &target).await;
-        let text = self.notices.text(words, language).to_owned();
+        let text = self.egress.own_words(at, &target, *instance, words).await;
         self.egress.say(owner, Goal { bot: at, target }, text, message_id.clone());
         Ok(true)
     }

@@ -5,6 +5,8 @@
 
 mod language;
 
+use std::borrow::Cow;
+
 pub use language::Language;
 
 /// Declares what is said, and how in each language.
@@ -245,6 +247,30 @@ own_words! {
     }
 }
 
+/// How an agent without a name is spoken of, and how one with a name in the same place.
+const OF_AGENT: [(&str, &str); 5] = [
+    ("Your agent", "{}"),
+    ("your agent", "{}"),
+    ("Dein Agent", "{}"),
+    ("deines Agenten", "von {}"),
+    ("deinen Agenten", "{}"),
+];
+
+impl OwnWords {
+    /// The same of an agent that people know by a name.
+    pub fn of_agent(self, language: Language, name: Option<&str>) -> Cow<'static, str> {
+        let text = self.text(language);
+        let Some(name) = name.filter(|name| !name.trim().is_empty()) else { return text.into() };
+        let spoken_of = OF_AGENT.into_iter().find_map(|(of, by_name)| Some((text.split_once(of)?, by_name)));
+        match spoken_of {
+            Some(((before, after), by_name)) => {
+                format!("{before}{}{after}", by_name.replace("{}", name)).into()
+            }
+            None => text.into(),
+        }
+    }
+}
+
 /// What whoever used up a link code is told.
 pub fn linked(tenant: &str, language: Language) -> String {
     match language {
@@ -278,6 +304,22 @@ mod tests {
         for language in Language::ALL {
             assert!(linked("acme", language).contains("acme"));
         }
+    }
+
+    #[test]
+    fn an_agent_with_a_name_is_called_by_it() {
+        let say = |words: OwnWords, language| words.of_agent(language, Some("Iris")).into_owned();
+        assert!(say(OwnWords::Away, Language::English).starts_with("Iris is away at the moment."));
+        assert!(say(OwnWords::InDoubt, Language::German).starts_with("Eine Nachricht von Iris ist"));
+        assert!(say(OwnWords::Lost, Language::German).starts_with("Für Iris warteten"));
+        let of_agent = [OwnWords::Away, OwnWords::Unanswered, OwnWords::Lost, OwnWords::InboxFull];
+        for words in of_agent.into_iter().chain([OwnWords::InDoubt, OwnWords::Held, OwnWords::TurnLost]) {
+            for language in Language::ALL {
+                assert!(say(words, language).contains("Iris"), "{words:?} {language:?}");
+                assert_eq!(words.of_agent(language, Some(" ")), words.text(language), "no name at all");
+            }
+        }
+        assert_eq!(say(OwnWords::WentWrong, Language::English), OwnWords::WentWrong.text(Language::English));
     }
 
     #[test]

@@ -271,6 +271,12 @@ impl Api {
         observe(&line, true, |observed| self.admission.presence(observed)).await
     }
 
+    /// What people know the agent of a person's room by, if it has a name.
+    pub(super) fn agent_name(&self, person: &Person) -> Option<String> {
+        let line = new_line(person.clone(), String::new());
+        observe(&line, true, |observed| self.admission.agent_name(observed))
+    }
+
     pub(super) fn dropped(&self, line: &NewLine, addressed: bool, reason: DropReason) {
         let which = Which { chat_id: &chat_id(&line.room), thread_id: None, message_id: &line.message_id };
         observe(line, addressed, |observed| self.admission.dropped(observed, which, reason));

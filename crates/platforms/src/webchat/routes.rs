@@ -177,7 +177,10 @@ pub(super) fn told_of_agent(presence: Presence) -> Value {
 async fn me(State(api): State<Arc<Api>>, headers: HeaderMap) -> Answered {
     let Guest { person, alone, visiting, .. } =
         verify::someone(&*api.ports.lines, verify::key(&headers)?).await?;
-    let agent = api.agent(&person).await.map(told_of_agent);
+    let mut agent = api.agent(&person).await.map(told_of_agent);
+    if let (Some(agent), Some(name)) = (&mut agent, api.agent_name(&person)) {
+        agent["name"] = name.into();
+    }
     let guide = api.guides.of(&person.room).map(|lines| json!({ "lines": lines }));
     let private = person_of(&person.room).is_some();
     let mut me = json!({
