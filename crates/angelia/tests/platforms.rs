@@ -29,6 +29,7 @@ mod platforms {
     mod nodes;
     mod prompts;
     mod relay_hello;
+    mod rich;
     mod shared_stage;
     mod sms;
     mod sms_stage;

@@ -1,6 +1,6 @@
 //! `draft`: a text that grows while the agent writes it, shown where the platform can. Each one
 //! says everything so far, so only the newest of a chat is shown; the agent's final `send` takes
-//! its place, and nothing is written down before that.
+//! its place, and nothing is written down before that (docs/decisions/0054).
 
 use super::action::{OutboundAction, failed};
 use super::chat_info::is_refusal;

@@ -7,6 +7,7 @@ mod asking;
 mod capability;
 mod chats;
 mod decide;
+mod drafts;
 mod finishing;
 mod follow_up;
 mod interleaved;

@@ -74,7 +74,7 @@ pub(crate) struct Scripted {
     /// What it does when the script is over.
     pub(crate) always: Mutex<Option<Outcome>>,
     calls: Mutex<Vec<Call>>,
-    /// What becomes of the next marks; without a word they are shown.
+    /// What becomes of the next marks and drafts; without a word they are shown.
     marks: Mutex<VecDeque<oneshot::Receiver<ActionResult>>>,
     pub(crate) rendering: Mutex<Rendering>,
     /// How the next attempts to tell somebody who waits fail.
@@ -261,7 +261,9 @@ impl Bot for Scripted {
 
 impl Platform for Scripted {
     fn descriptor(&self) -> Descriptor {
-        Descriptor { platform: "fake".into(), ..Descriptor::default() }
+        let offered = ["send", "edit", "typing", "get_chat_info", "react", "prompt", "delete", "draft"];
+        let supported_ops = offered.map(str::to_owned).to_vec();
+        Descriptor { platform: "fake".into(), supported_ops, ..Descriptor::default() }
     }
 
     /// Whoever takes the place of the same thing twice says it once; behind it nothing is recognised.
@@ -343,6 +345,22 @@ impl Platform for Scripted {
     ) -> Option<BoxFuture<'a, Result<ActionResult>>> {
         Some(Box::pin(async move {
             self.called(&target.chat_id, &format!("({}{emoji} {message_id})", if remove { "-" } else { "" }));
+            let held = self.marks.lock().unwrap().pop_front();
+            Ok(match held {
+                Some(held) => held.await.unwrap_or_else(|_| ActionResult::failed("no")),
+                None => ActionResult::ok(),
+            })
+        }))
+    }
+
+    fn draft<'a>(
+        &'a self,
+        target: &'a Target,
+        _draft_id: i64,
+        text: &'a str,
+    ) -> Option<BoxFuture<'a, Result<ActionResult>>> {
+        Some(Box::pin(async move {
+            self.called(&target.chat_id, &format!("({text}…)"));
             let held = self.marks.lock().unwrap().pop_front();
             Ok(match held {
                 Some(held) => held.await.unwrap_or_else(|_| ActionResult::failed("no")),

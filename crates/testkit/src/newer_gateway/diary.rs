@@ -58,6 +58,8 @@ struct Pages {
     turns: BTreeMap<String, Turns>,
     repeated: usize,
     lost_answers: usize,
+    /// By operation: how often it was asked for, and how often in vain.
+    asked: BTreeMap<String, (usize, usize)>,
 }
 
 impl Diary {
@@ -90,6 +92,17 @@ impl Diary {
 
     pub(super) fn lost_an_answer(&self) {
         self.pages().lost_answers += 1;
+    }
+
+    pub(super) fn asked(&self, op: String, done: bool) {
+        let mut pages = self.pages();
+        let (asked, in_vain) = pages.asked.entry(op).or_default();
+        *asked += 1;
+        *in_vain += usize::from(!done);
+    }
+
+    pub(super) fn asked_for(&self, op: &str) -> (usize, usize) {
+        self.pages().asked.get(op).copied().unwrap_or_default()
     }
 
     pub(super) fn turn_begun(&self, session: &str) {

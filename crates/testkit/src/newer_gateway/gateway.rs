@@ -151,6 +151,7 @@ impl Gateway {
             state.awaited.insert(request.clone(), told);
             (result, orders, request)
         };
+        let op = action.op().to_owned();
         let platform = platform::canonical(&event.source.platform);
         let named = (platform != source::RELAY).then(|| platform.to_owned());
         let frame =
@@ -158,11 +159,13 @@ impl Gateway {
         let _ = orders.send(Order::Write(GatewayFrame::Outbound(frame).to_line())).await;
         let outcome = timeout(RESULT_WITHIN, result).await;
         self.state().awaited.remove(&request);
-        match outcome {
+        let result = match outcome {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => ActionResult::network("connection lost"),
             Err(_) => ActionResult::timed_out("no result"),
-        }
+        };
+        self.diary.asked(op, result.success);
+        result
     }
 
     fn bot(&self, platform: &str) -> Option<String> {

@@ -20,7 +20,10 @@
 //!   question is a plain `send`, and the next text is the answer;
 //! - `/stop` and `/new` in mid-turn end it, without a last mark, and make it deaf
 //!   for 35 s;
-//! - a message that comes again is dropped and acknowledged.
+//! - a message that comes again is dropped and acknowledged;
+//! - where it streams, an answer grows as drafts, each waited for, and comes as a
+//!   message behind them; without drafts, or once one is refused, as a first `send`
+//!   with `expect_edits` that is edited every 100 ms, ` ▉` behind it until it is whole.
 //!
 //! The process outlives its sockets: turns go on while the line is broken, and
 //! it dials again after a second. What it did is kept for tests to judge.
@@ -29,6 +32,7 @@ mod diary;
 mod gateway;
 mod link;
 mod reader;
+mod rich;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -51,7 +55,7 @@ use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, USER_AGENT};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 pub use diary::{End, Given, Turns};
-pub use settings::{ASKS_BACK, NEEDS_APPROVAL, Settings};
+pub use settings::{ASKS_BACK, NEEDS_APPROVAL, Settings, USES_EVERYTHING};
 
 use crate::connector::Credentials;
 use crate::process::eventually;
@@ -129,6 +133,11 @@ impl NewerGateway {
     /// Answers that could not be sent.
     pub fn lost_answers(&self) -> usize {
         self.gateway.diary.lost_answers()
+    }
+
+    /// How often it asked for an operation, and how often in vain.
+    pub fn asked_for(&self, op: &str) -> (usize, usize) {
+        self.gateway.diary.asked_for(op)
     }
 
     /// The turns of each conversation.

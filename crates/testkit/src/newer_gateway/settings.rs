@@ -8,6 +8,10 @@ pub const NEEDS_APPROVAL: &str = "needs-approval";
 /// What a message must contain for the agent to ask something back in mid-turn, in words.
 pub const ASKS_BACK: &str = "asks-back";
 
+/// What a message must contain for the agent to use what else a connector may offer: words while it
+/// works, a thread, a note that it takes back.
+pub const USES_EVERYTHING: &str = "uses-everything";
+
 /// The platforms it says hello for, and what its operator and its version made of it.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -19,6 +23,7 @@ pub struct Settings {
     pub(super) types: bool,
     pub(super) shares_sessions: bool,
     pub(super) starts_for: Duration,
+    pub(super) streams: bool,
 }
 
 impl Default for Settings {
@@ -33,6 +38,7 @@ impl Default for Settings {
             types: true,
             shares_sessions: false,
             starts_for: Duration::ZERO,
+            streams: false,
         }
     }
 }
@@ -78,6 +84,12 @@ impl Settings {
     /// Has one conversation for all members of a group.
     pub fn shares_sessions(mut self) -> Self {
         self.shares_sessions = true;
+        self
+    }
+
+    /// Shows its answers while they grow.
+    pub fn streams(mut self) -> Self {
+        self.streams = true;
         self
     }
 

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::diary::Given;
 use super::gateway::{Gateway, Nudge, metadata, send};
-use super::settings::{ASKS_BACK, NEEDS_APPROVAL};
+use super::settings::{ASKS_BACK, NEEDS_APPROVAL, USES_EVERYTHING};
 
 /// Fixed pause: so often it shows that it is at work.
 const TYPING_EVERY: Duration = Duration::from_secs(2);
@@ -35,9 +35,9 @@ enum Work {
 
 /// An open turn.
 pub(super) struct Turn {
-    gateway: Arc<Gateway>,
+    pub(super) gateway: Arc<Gateway>,
     key: String,
-    event: Event,
+    pub(super) event: Event,
     nudges: mpsc::Receiver<Nudge>,
 }
 
@@ -138,6 +138,9 @@ impl Turn {
             }
             *typing = self.typing();
         }
+        if text.contains(USES_EVERYTHING) {
+            self.use_everything().await;
+        }
         self.think(text).await
     }
 
@@ -222,6 +225,9 @@ impl Turn {
 
     /// Sends the final answer; an answer that finds no socket three times is lost.
     async fn answer(&self, text: &str) {
+        if self.gateway.settings.streams && self.stream(text).await {
+            return;
+        }
         let notify = self.gateway.settings.notifies;
         let mut pauses = AGAIN.iter();
         loop {
@@ -237,7 +243,7 @@ impl Turn {
     }
 
     /// In the topics of Telegram's groups an answer names no message.
-    fn reply_to(&self) -> Option<String> {
+    pub(super) fn reply_to(&self) -> Option<String> {
         let source = &self.event.source;
         let in_topic = source.thread_id.is_some() && source.chat_type != chat_type::DM;
         self.event.message_id.clone().filter(|_| source.platform != "telegram" || !in_topic)
