@@ -6,7 +6,7 @@ use crate::bootstrap::{check_key, furnish, oauth_key, recall_standing};
 use crate::cluster::{Cluster, Facts, Presence, Sharing};
 use crate::egress::{Egress, EgressTimings};
 use crate::identities::Identities;
-use crate::ingress::{Bots, Drops, Listeners, RoutedAdmission};
+use crate::ingress::{Bots, Drops, Listeners, RecentTalk, RoutedAdmission};
 use crate::keyring::Keyring;
 use crate::notices::Notices;
 use crate::readiness::Readiness;
@@ -142,6 +142,7 @@ pub struct Server {
     /// The web chat, if it is offered.
     webchat: Option<Router>,
     guides: Arc<Guides>,
+    talk: Arc<RecentTalk>,
     /// Hears what comes over the bus for as long as there is a server.
     _subscriber: Arc<Subscriber>,
     /// How long agents may finish their turns.
@@ -162,7 +163,9 @@ impl Server {
         let parts = Parts::new(ports, subscriber, &options).await?;
         let (drops, integrity) = (Arc::<Drops>::default(), Arc::<Integrity>::default());
         let guides = Arc::<Guides>::default();
-        let admission = RoutedAdmission::new(&parts, drops.clone(), options.notices.hint.clone());
+        let talk = RecentTalk::new(parts.identities.clone());
+        let hint = options.notices.hint.clone();
+        let admission = RoutedAdmission::new(&parts, drops.clone(), talk.clone(), hint);
         let egress = Egress::new(&parts, options.egress, options.notices.clone());
         let relay = Relay::new(&parts, egress.clone(), &options);
         relay.hear_signs();
@@ -184,6 +187,7 @@ impl Server {
             admin: Admin::new(&parts, options.admin_token, bearers, drops, integrity, options.public_url),
             egress,
             guides,
+            talk,
             _subscriber: subscriber.clone(),
             drain: options.drain,
             parts,
@@ -207,6 +211,7 @@ impl Server {
         life.supervise("tend", upkeep, Upkeep::tend);
         life.supervise("watch logs", &self.relay, Relay::watch_logs);
         life.supervise("watch rooms", &self.relay, Relay::watch_rooms);
+        life.supervise("recent talk", &self.talk, RecentTalk::keep_forgetting);
         life.supervise("presence", &self.parts.presence, Presence::keep_looking);
         life.supervise("notices", notifier, Notifier::watch_waiting);
         life.supervise("losses", notifier, Notifier::watch_losses);

@@ -96,6 +96,21 @@ impl Default for Event {
     }
 }
 
+impl Event {
+    /// What was said before in the chat and not to the agent, oldest first: who, and what.
+    pub fn said_before(&self) -> impl Iterator<Item = (&str, &str)> {
+        let said = self.context.iter().filter(|item| !item.text.is_empty());
+        said.map(|item| (item.source.name().unwrap_or_default(), item.text.as_str()))
+    }
+
+    /// What the message it answers said, and who said that; `None` if it answers none, or the
+    /// agent is not told.
+    pub fn replies_to(&self) -> Option<(Option<&str>, &str)> {
+        let reply = self.reply_to.as_ref()?;
+        Some((reply.author.as_deref(), reply.text.as_deref().filter(|text| !text.is_empty())?))
+    }
+}
+
 /// One attachment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Media {
@@ -139,6 +154,14 @@ pub struct ContextSource {
     /// Keys this crate does not know, kept as they came.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+impl ContextSource {
+    /// What its author is called, or else their id.
+    pub fn name(&self) -> Option<&str> {
+        let name = self.user_name.as_deref().filter(|name| !name.is_empty());
+        name.or(self.user_id.as_deref().filter(|id| !id.is_empty()))
+    }
 }
 
 /// What the answered message said.

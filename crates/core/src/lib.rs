@@ -7,6 +7,7 @@
 //! | Question | Module |
 //! |---|---|
 //! | Whose message is it, and may its author speak? | [`admission`] |
+//! | What does an agent in company get to know of what others said? | [`context`] |
 //! | What is buffered, pushed, acknowledged, pushed again, given up? | [`inbox`] |
 //! | Does an agent work on something, and what waits for its end? | [`turns`] |
 //! | Was an action sent, and is it tried again? | [`egress`] |
@@ -27,6 +28,7 @@ pub mod audit;
 pub mod clock;
 pub mod cluster;
 pub mod connections;
+pub mod context;
 pub mod did_you_mean;
 pub mod directory;
 pub mod egress;
@@ -61,6 +63,7 @@ pub use error::{Error, Kind};
 /// The limits of this crate that operators are told of, by what they are about.
 pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Memory", memory::LIMITS),
+    ("Memory", context::LIMITS),
     ("Connections", connections::LIMITS),
     ("Gateways and who signs in", identity::new_gateway_limits::LIMITS),
     ("Gateways and who signs in", identity::sign_in::LIMITS),

@@ -1,5 +1,6 @@
 //! The `Admission` trait: whose message it is, and `/link`. Decided in core, implemented by the connector.
 
+use crate::overheard::Overheard;
 use angelia_core::admission::{Admitted, DropReason, Observed, Place};
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
@@ -60,6 +61,9 @@ pub trait Admission: Send + Sync {
 
     /// Takes note of an event that reached nobody.
     fn dropped(&self, observed: Observed<'_>, which: Which<'_>, reason: DropReason);
+
+    /// Who remembers what was said in company and was for no agent.
+    fn overheard(&self) -> &dyn Overheard;
 
     /// Whether the agent that would get this is there now, on whichever node; `None` if none would.
     /// Asked once a second by whoever looks.

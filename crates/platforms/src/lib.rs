@@ -14,6 +14,7 @@ mod manifest;
 mod nodes;
 #[cfg(test)]
 mod nodes_tests;
+mod overheard;
 mod platform;
 pub mod settings;
 pub mod sms;
@@ -30,6 +31,7 @@ pub use kit::Account;
 pub use kit::health::{BotState, Checkup, Finding, Health, HealthRecord, Verdict};
 pub use manifest::{ALL, Manifest, PLACES, Setup, blocks, section_keys};
 pub use nodes::{Carried, Duty, Forwarded, Nodes};
+pub use overheard::{Deaf, Overheard, Wanting};
 pub use platform::{Answer, Delivery, Earlier, Outcome, Platform, Progress, Reach};
 
 /// The limits of this crate that operators are told of, by what they are about.

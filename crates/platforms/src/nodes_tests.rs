@@ -3,6 +3,7 @@
 use crate::admission::{Admission, Linking, Presence, Which};
 use crate::ingress::{Ingress, Seal, Stop};
 use crate::nodes::{Carried, Duty, Forwarded, Nodes};
+use crate::overheard::{Deaf, Overheard};
 use crate::platform::Platform;
 use crate::wecom::crypto::{Key, encrypt};
 use crate::wecom::verify::Keys;
@@ -256,6 +257,10 @@ impl Admission for Door {
     }
 
     fn dropped(&self, _observed: Observed<'_>, _which: Which<'_>, _reason: DropReason) {}
+
+    fn overheard(&self) -> &dyn Overheard {
+        &Deaf
+    }
 
     fn presence(&self, _observed: Observed<'_>) -> BoxFuture<'_, Option<Presence>> {
         Box::pin(async { None })

@@ -81,6 +81,17 @@ impl Person {
         self.tell(text).await["undelivered"].as_str().map_or(Ok(()), |reason| Err(reason.to_owned()))
     }
 
+    /// Answers a line of the room and returns the id of the answer.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not take it.
+    pub async fn reply(&self, to: &str, text: &str) -> String {
+        let answer = self.post("messages", &json!({"text": text, "client_id": text, "reply_to": to})).await;
+        let id = answer["message_id"].as_str();
+        id.unwrap_or_else(|| panic!("no message_id in {answer}")).to_owned()
+    }
+
     async fn tell(&self, text: &str) -> Value {
         // The text is unique in a test, so it also serves as the client's id.
         self.post("messages", &json!({"text": text, "client_id": text})).await

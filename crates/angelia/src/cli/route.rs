@@ -6,7 +6,7 @@ use crate::remote::Remote;
 use crate::show;
 use angelia_connector::admin::api;
 use angelia_connector::admin::types::{AddRoute, MakeCode, Nothing, RemoveRoute};
-use angelia_core::admission::Approve;
+use angelia_core::admission::{Approve, Context};
 use angelia_core::error::Result;
 use angelia_core::turns::WhileBusy;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -49,6 +49,11 @@ pub(super) enum RouteCommand {
         /// asks; any, everybody who may speak there.
         #[arg(long, value_name = "turn|any", value_parser = approve())]
         approve: Option<Approve>,
+        /// What the agent gets to know of what was not said to it, with the next thing that is: so
+        /// many lines of those who may speak there; any, those of everybody there; off, none, and
+        /// nothing of what a reply refers to. 20 if not said.
+        #[arg(long, value_name = "N|off|any[,N]")]
+        context: Option<Context>,
     },
     /// Lists the routes.
     #[command(after_help = "Examples:\n  angelia route list\n  angelia route list --unrouted")]
@@ -106,10 +111,10 @@ fn approve() -> impl TypedValueParser<Value = Approve> {
 
 pub(super) async fn ask(remote: &Remote, command: RouteCommand) -> Result<Answer> {
     match command {
-        RouteCommand::Add { place, terms, bot, while_busy, approve } => {
+        RouteCommand::Add { place, terms, bot, while_busy, approve, context } => {
             let allow = terms.allow();
             let Terms { tenant, gateway, free, .. } = terms;
-            let route = AddRoute { place, tenant, bot, gateway, allow, free, while_busy, approve };
+            let route = AddRoute { place, tenant, bot, gateway, allow, free, while_busy, approve, context };
             Answer::of(remote, api::ADD_ROUTE.ask(&route), show::added_route).await
         }
         RouteCommand::List { unrouted: false } => {

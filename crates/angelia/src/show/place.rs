@@ -5,7 +5,7 @@ use super::{harmless, moment, perhaps, table};
 use angelia_connector::admin::types::{
     Invitation, People, RemovedRoute, RevokedPerson, Route, RouteCode, Routes, Unrouted,
 };
-use angelia_core::admission::Approve;
+use angelia_core::admission::{Approve, Context};
 use angelia_core::turns::WhileBusy;
 use std::fmt::Write as _;
 
@@ -19,9 +19,13 @@ pub(crate) fn removed_route(answer: &RemovedRoute) -> String {
 
 pub(crate) fn routes(answer: &Routes) -> String {
     let cells = answer.routes.iter().map(|route| {
-        let further =
-            [route.free.then_some("free"), (route.approve == Approve::Any).then_some("approve any")];
-        let further: Vec<&str> = further.into_iter().flatten().collect();
+        let context = Some(route.context).filter(|context| *context != Context::default());
+        let further = [
+            route.free.then(|| "free".to_owned()),
+            (route.approve == Approve::Any).then(|| "approve any".to_owned()),
+            context.map(|context| format!("context {context}")),
+        ];
+        let further: Vec<String> = further.into_iter().flatten().collect();
         let whose = [perhaps(&route.bot), harmless(&route.tenant), perhaps(&route.gateway)];
         let busy = route.while_busy.map(WhileBusy::as_str).unwrap_or_default();
         let terms = vec![allowed(route, ","), busy.into(), further.join(", ")];

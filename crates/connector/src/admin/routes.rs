@@ -6,7 +6,7 @@ use super::gateways::{check_welcome, gateway};
 use super::other_nodes::{self, HeardPlace};
 use super::types::Nothing;
 use crate::bootstrap::DEFAULT_TENANT;
-use angelia_core::admission::{self, Allow, Approve, Place, RouteOptions};
+use angelia_core::admission::{self, Allow, Approve, Context, Place, RouteOptions};
 use angelia_core::audit::Actor;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::{Error, Result};
@@ -38,6 +38,9 @@ asked! {
         pub while_busy: Option<WhileBusy>,
         /// Who gives the agent leave to do something; if not said, the person in whose turn it asks.
         pub approve: Option<Approve>,
+        /// What the agent gets to know of what was not said to it: `off`, a number of lines, `any`
+        /// for those of everybody there, or `any,50`; if not said, 20 lines of those who may speak.
+        pub context: Option<Context>,
     }
 
     /// A route to be taken away.
@@ -93,6 +96,8 @@ answered! {
         pub while_busy: Option<WhileBusy>,
         /// Who gives the agent leave to do something.
         pub approve: Approve,
+        /// What the agent gets to know of what was not said to it.
+        pub context: Context,
     }
 
     /// The last places that spoke without a route.
@@ -151,6 +156,7 @@ pub(super) async fn add(admin: Arc<Admin>, body: AddRoute) -> Result<Route> {
     route.bot = body.bot.filter(|bot| !bot.is_empty());
     route.while_busy = body.while_busy;
     route.options.approve = body.approve.unwrap_or_default();
+    route.options.context = body.context.unwrap_or_default();
     let shown = show(&admin, &route);
     store_route(&admin, route).await?;
     Ok(shown)
@@ -260,6 +266,7 @@ pub(super) fn show(admin: &Admin, route: &admission::Route) -> Route {
         free: route.free,
         while_busy: route.while_busy,
         approve: route.options.approve,
+        context: route.options.context,
     }
 }
 

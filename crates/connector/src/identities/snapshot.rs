@@ -1,7 +1,9 @@
 //! Gateways, routes and what else is known of tenants, at one moment.
 
 use angelia_contract::platform::canonical;
-use angelia_core::admission::{Admitted, DropReason, Known, Observed, Policy, Routes, admit, fronts};
+use angelia_core::admission::{
+    Admitted, Audience, DropReason, Known, Observed, Policy, Routes, admit, fronts,
+};
 use angelia_core::error::Result;
 use angelia_core::identity::feed::{Fact, Front, KnownInstance};
 use angelia_core::identity::instances::WAITS_FOR_FIRST;
@@ -120,6 +122,11 @@ impl Snapshot {
     /// Whose message it is.
     pub(crate) fn admit(&self, observed: Observed<'_>) -> Result<Admitted, DropReason> {
         admit(&self.routes, self, observed)
+    }
+
+    /// Who listens where something was observed, and to whom.
+    pub(crate) fn audience(&self, observed: Observed<'_>) -> Option<Audience<'_>> {
+        Audience::of(&self.routes, self, observed)
     }
 
     /// A gateway that serves an instance; a revoked one only if there is no other.

@@ -1,5 +1,6 @@
 //! Who comes in: admission, what it turns away, and the codes that open a place.
 
+use super::RecentTalk;
 use super::drops::{Drops, NoRouteNotices};
 use crate::admin::until_known;
 use crate::cluster::{self, Cluster};
@@ -18,7 +19,7 @@ use angelia_core::own_words::{OwnWords, linked};
 use angelia_core::records::Records;
 use angelia_core::secret::fingerprint;
 use angelia_core::store::{AccessStore, BoxFuture, DirectoryStore};
-use angelia_platforms::{Admission, Linking, Presence, Which};
+use angelia_platforms::{Admission, Linking, Overheard, Presence, Which};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -37,11 +38,17 @@ pub(crate) struct RoutedAdmission {
     refusal_log: Arc<RefusalLog>,
     metrics: Arc<Metrics>,
     tries: Tries,
+    talk: Arc<RecentTalk>,
 }
 
 impl RoutedAdmission {
     /// `hint` is what a place is told once where the bot answers nobody.
-    pub(crate) fn new(parts: &Parts, drops: Arc<Drops>, hint: Option<String>) -> Arc<Self> {
+    pub(crate) fn new(
+        parts: &Parts,
+        drops: Arc<Drops>,
+        talk: Arc<RecentTalk>,
+        hint: Option<String>,
+    ) -> Arc<Self> {
         let records = parts.ports.records.clone();
         Arc::new(Self {
             hints: NoRouteNotices::new(records.clone(), parts.bots.clone(), hint),
@@ -53,6 +60,7 @@ impl RoutedAdmission {
             refusal_log: parts.refusal_log.clone(),
             metrics: parts.metrics.clone(),
             tries: Tries::default(),
+            talk,
         })
     }
 
@@ -84,6 +92,10 @@ impl Admission for RoutedAdmission {
         self.metrics.dropped(reason);
         self.drops.note(observed, which, reason, clock::wall());
         self.hints.give(observed, which, reason);
+    }
+
+    fn overheard(&self) -> &dyn Overheard {
+        &*self.talk
     }
 
     fn presence(&self, observed: Observed<'_>) -> BoxFuture<'_, Option<Presence>> {

@@ -4,8 +4,10 @@ mod admission;
 mod bots;
 mod drops;
 mod forward;
+mod overheard;
 
 pub(crate) use admission::RoutedAdmission;
 pub(crate) use bots::{Bots, Listeners};
 pub use drops::Dropped;
 pub(crate) use drops::{Drops, Heard};
+pub(crate) use overheard::RecentTalk;

@@ -130,8 +130,13 @@ fn admit(relay: Arc<Relay>, record: Arc<GatewayRecord>, headers: &HeaderMap, soc
     let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let rust_half = agent.starts_with(RUST_HALF);
     let published = is_published(agent);
-    let profile =
-        PeerProfile { interrupts: rust_half, parks: !rust_half, loses_forwards: published, published };
+    let profile = PeerProfile {
+        interrupts: rust_half,
+        parks: !rust_half,
+        loses_forwards: published,
+        published,
+        reads_replies: !published,
+    };
     let session = Box::new(Session::new(relay, record, profile, mailbox, seat));
     socket.serve(move |socket| async move {
         session.run(socket).await;

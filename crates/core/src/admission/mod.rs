@@ -4,12 +4,14 @@
 //! [`admit`] is a pure function of the routes, of what is [`Known`] of the
 //! tenants' instances, and of what was [`Observed`].
 
+mod context;
 mod own_commands;
 mod place;
 mod reason;
 mod route;
 
-pub use own_commands::{is_stop, link_command};
+pub use context::{Audience, Context, MOST_LINES, USUAL_LINES, Whose};
+pub use own_commands::{is_stop, link_command, may_hold_code};
 pub use place::{Grammar, Place, Places, direct};
 pub use reason::DropReason;
 pub use route::{Allow, Approve, Route, RouteOptions, Routes, fronts};

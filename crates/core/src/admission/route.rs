@@ -1,6 +1,6 @@
 //! Finding the route of a place: which tenant it belongs to, and who may speak there.
 
-use super::Place;
+use super::{Context, Place};
 use crate::inbox::InstanceId;
 use crate::turns::WhileBusy;
 use rpds::HashTrieMapSync;
@@ -46,6 +46,9 @@ pub struct RouteOptions {
     /// Who gives the agent leave.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub approve: Approve,
+    /// What the agent gets to know of what was not said to it.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    pub context: Context,
 }
 
 fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(given: D) -> Result<T, D::Error> {

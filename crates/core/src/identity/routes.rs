@@ -1,7 +1,7 @@
 //! Routes as records: adding, moving and removing them. Finding one is `admission/route.rs`.
 
 use super::tenants;
-use crate::admission::{Allow, Approve, Place, Route};
+use crate::admission::{Allow, Approve, Context, Place, Route};
 use crate::audit::{Actor, AuditEntry};
 use crate::directory::BotKey;
 use crate::error::{Error, Result};
@@ -22,7 +22,10 @@ pub fn add(view: &mut View<'_>, route: &Route, action: &'static str, by: &Actor)
     };
     let busy = row.while_busy.map(|mode| format!(", while_busy {}", mode.as_str()));
     let approve = (row.options.approve == Approve::Any).then_some(", approve any");
+    let context = Some(row.options.context).filter(|context| *context != Context::default());
+    let context = context.map(|context| format!(", context {context}"));
     let terms = allowed + busy.as_deref().unwrap_or_default() + approve.unwrap_or_default();
+    let terms = terms + context.as_deref().unwrap_or_default();
     view.put(&row);
     view.audit(&AuditEntry::done(by, action, &row.tenant, &place.to_string()).with(terms));
     Ok(())

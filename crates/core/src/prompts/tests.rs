@@ -159,7 +159,7 @@ fn an_approval_is_given_by_whose_turn_it_is() {
     assert_eq!(says(&judged(Some(&asked), 1, &bob, 0)), Some(OwnWords::PromptNotYours));
     let alone = Case { private: true, ..bob };
     assert!(says(&judged(Some(&asked), 1, &alone, 0)).is_none(), "nobody else is there");
-    let options = RouteOptions { approve: Approve::Any };
+    let options = RouteOptions { approve: Approve::Any, ..RouteOptions::default() };
     let any = Case { person: "82", to: Admitted { options, ..case().to }, ..case() };
     assert!(says(&judged(Some(&asked), 1, &any, 0)).is_none(), "the route lets anybody");
     let nobodys = prompt(json!({}));

@@ -14,6 +14,7 @@ pub fn descriptor() -> Descriptor {
         label: "Discord".into(),
         max_message_length: MAX_MESSAGE_CHARS,
         supports_edit: true,
+        supports_context: true,
         markdown_dialect: "discord".into(),
         len_unit: LenUnit::Chars,
         emoji: "🎮".into(),

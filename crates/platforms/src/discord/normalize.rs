@@ -4,14 +4,12 @@ use super::NAME;
 use super::chats::Spot;
 use super::parse::{Attachment, Message, Referenced, Snapshot, User};
 use crate::kit::attached;
+use crate::kit::context::Author;
 use angelia_contract::event::{Event, Media, ReplyTo, message_type};
 use angelia_contract::source::{Source, chat_type};
-use angelia_core::admission::link_command;
+use angelia_core::context::quoted;
 use angelia_core::directory::ChatKind;
 use serde_json::Map;
-
-/// As much of an answered message as an agent needs to know which one it was.
-const MAX_REPLY_CHARS: usize = 500;
 
 /// The flag of a message that is a recording.
 const IS_VOICE: u64 = 1 << 13;
@@ -76,6 +74,14 @@ fn answered(message: &Message) -> (Option<String>, Option<&Referenced>) {
     let inline = message.referenced_message.as_ref();
     let id = reference.and_then(|reference| reference.message_id.as_ref());
     (id.or(inline.map(|inline| &inline.id)).map(|id| id.0.clone()), inline)
+}
+
+/// Who wrote the message that another one answers.
+pub(super) fn answered_author(message: &Message) -> Option<Author> {
+    let answered = answered(message).1?;
+    let author = answered.author.as_ref()?;
+    let is_bot = author.bot == Some(true) || answered.webhook_id.is_some();
+    Some(Author { id: author.id.0.clone(), is_bot })
 }
 
 /// Whether a person did not write it.
@@ -219,20 +225,11 @@ fn media(file: &Attachment, flags: Option<u64>) -> Media {
     }
 }
 
-/// What follows the mention a text begins with.
-fn behind_mention(text: &str) -> &str {
-    let mention = text.trim_start().strip_prefix("<@").and_then(|rest| rest.split_once('>'));
-    mention.map_or(text, |(_, rest)| rest)
-}
-
 fn reply_to(answered: &Referenced, own_id: &str) -> ReplyTo {
     let said = answered.content.as_deref().unwrap_or_default();
-    let text = || attached::below(said, &note(&answered.attachments, answered.flags.0));
+    let text = attached::below(said, &note(&answered.attachments, answered.flags.0));
     ReplyTo {
-        // A link code is for no agent, not even quoted.
-        text: link_command(behind_mention(said))
-            .is_none()
-            .then(|| text().chars().take(MAX_REPLY_CHARS).collect()),
+        text: quoted(&text),
         author: answered.author.as_ref().and_then(User::name).map(str::to_owned),
         is_own: answered.author.as_ref().is_some_and(|author| author.id.0 == own_id),
         ..ReplyTo::default()

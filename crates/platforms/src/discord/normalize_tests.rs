@@ -122,7 +122,7 @@ fn an_answer_comes_with_what_it_answers() {
     let event = event_of(&answer, &channel("900"));
     assert_eq!(event.reply_to_message_id.as_deref(), Some("990"));
     let reply_to = event.reply_to.unwrap();
-    assert_eq!(reply_to.text.unwrap().len(), MAX_REPLY_CHARS);
+    assert_eq!(reply_to.text.unwrap().chars().count(), angelia_core::context::LINE_CHARS);
     assert_eq!((reply_to.author.as_deref(), reply_to.is_own), (Some("angelia"), true));
     for quoted in ["/link s3cret", "<@77> /link s3cret", " <@!77>/link@bot s3cret"] {
         let answer = message(json!({

@@ -138,6 +138,7 @@ pub(super) struct Referenced {
     pub(super) content: Lenient<String>,
     pub(super) attachments: List<Attachment>,
     pub(super) flags: Lenient<u64>,
+    pub(super) webhook_id: Lenient<Id>,
 }
 
 /// Which message another one refers to.

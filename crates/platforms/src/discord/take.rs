@@ -5,10 +5,12 @@ use super::link::may_hold_code;
 use super::normalize::{self, Writing};
 use super::parse::{Deleted, Id, Message, Update, read};
 use super::{Discord, NAME, address};
+use crate::admission::Which;
 use crate::inbound;
 use crate::ingress::Ingress;
 use crate::kit::Sighting;
 use angelia_core::admission::{Admitted, DropReason, link_command};
+use angelia_core::clock::UnixMillis;
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::seal::{self, Sealed};
 use angelia_core::store::{Intake, NewEntry, NewQuarantined, Taken, Traffic, Withdrawal};
@@ -71,8 +73,14 @@ pub(super) fn sighting(message: &Message, spot: &Spot, addressed: bool) -> Resul
         author_is_bot: normalize::is_by_bot(message),
         addressed,
         engaged: spot.chat.engaged.filter(|_| is_thread),
+        at: said_at(message),
         language: chat.language.unwrap_or_default(),
     })
+}
+
+/// When a message was written: by Discord's clock, so that none here can hold it back.
+fn said_at(message: &Message) -> UnixMillis {
+    address::snowflake(&message.id).map_or_else(clock::wall, address::made_at)
 }
 
 impl Reader {
@@ -88,8 +96,7 @@ impl Reader {
         heard.intake.traffic.push(Traffic {
             chat_id: message.channel_id.0.clone(),
             message_id: message.id.0.clone(),
-            // By Discord's clock, so that none here can hold it back.
-            at: address::snowflake(&message.id).map_or_else(clock::wall, address::made_at),
+            at: said_at(&message),
         });
         let discord = &*self.discord;
         if message.author.id.0 == discord.own_id() {
@@ -122,10 +129,16 @@ impl Reader {
             self.dropped(&sighting, DropReason::Consumed);
             return Ok(heard);
         }
-        if let Ok(admitted) = self.admit(&sighting) {
-            let event = normalize::event(&message, &spot, text, self.writing(false));
-            let entry = inbound::entry(&discord.account.key, &event, admitted, clock::wall());
-            heard.is_for(entry.map_err(never)?, sighting);
+        let mut event = normalize::event(&message, &spot, text, self.writing(false));
+        let key = &discord.account.key;
+        match self.admit(&sighting) {
+            Ok(admitted) => {
+                let author = normalize::answered_author(&message);
+                sighting.inform(&self.ingress, key, &admitted, false, (&mut event, author.as_ref()));
+                let entry = inbound::entry(key, &event, admitted, clock::wall());
+                heard.is_for(entry.map_err(never)?, sighting);
+            }
+            Err(reason) => sighting.overhear(&self.ingress, key, reason, &event),
         }
         Ok(heard)
     }
@@ -147,16 +160,19 @@ impl Reader {
         }
         let spot = discord.spot(&message).await?;
         let text = self.said(&message, &spot);
+        let (key, sighting) = (&discord.account.key, self::sighting(&message, &spot, true)?);
         if link_command(text).is_some() {
+            sighting.reword(&self.ingress, key, "");
             return Ok(nothing);
         }
+        let mut event = normalize::event(&message, &spot, text, self.writing(true));
+        sighting.reword(&self.ingress, key, &event.text);
         // What waits was meant for the agent when it was written; who may speak to
         // it there is asked anew, because a route may have moved since.
-        let sighting = self::sighting(&message, &spot, true)?;
-        let Ok(admitted) = sighting.decide(&self.ingress, &discord.account.key) else { return Ok(nothing) };
-        let event = normalize::event(&message, &spot, text, self.writing(true));
-        let revision =
-            inbound::revision(&discord.account.key, &event, admitted, clock::wall()).map_err(never)?;
+        let Ok(admitted) = sighting.decide(&self.ingress, key) else { return Ok(nothing) };
+        let author = normalize::answered_author(&message);
+        sighting.inform(&self.ingress, key, &admitted, true, (&mut event, author.as_ref()));
+        let revision = inbound::revision(key, &event, admitted, clock::wall()).map_err(never)?;
         Ok(Heard::at_once(Intake { revision: Some(revision), ..Intake::default() }))
     }
 
@@ -164,11 +180,15 @@ impl Reader {
     pub(super) fn deleted(&self, raw: &str) -> Result<Heard, String> {
         let Deleted { channel_id, id, ids } = read(raw)?;
         let key = &self.discord.account.key;
-        let withdrawn = |message: Id| Withdrawal {
-            platform: key.platform.clone(),
-            bot: key.bot.clone(),
-            chat_id: channel_id.0.as_str().into(),
-            message_id: message.0,
+        let withdrawn = |message: Id| {
+            let which = Which { chat_id: &channel_id, thread_id: None, message_id: &message };
+            self.ingress.admission.overheard().forget(key, which);
+            Withdrawal {
+                platform: key.platform.clone(),
+                bot: key.bot.clone(),
+                chat_id: channel_id.0.as_str().into(),
+                message_id: message.0,
+            }
         };
         let withdrawals = id.0.into_iter().chain(ids.0).map(withdrawn).collect();
         Ok(Heard::at_once(Intake { withdrawals, ..Intake::default() }))

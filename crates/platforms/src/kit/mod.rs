@@ -10,6 +10,7 @@ mod account;
 mod api_error;
 pub(crate) mod arrival_window;
 pub(crate) mod attached;
+pub(crate) mod context;
 pub(crate) mod directory;
 pub(crate) mod health;
 mod http;

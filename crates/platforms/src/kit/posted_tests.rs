@@ -4,6 +4,7 @@ use super::*;
 use crate::admission::{Admission, Linking, Presence, Which};
 use crate::ingress::{Seal, Stop};
 use crate::kit::health::HealthRecord;
+use crate::overheard::{Deaf, Overheard};
 use crate::platform::{Delivery, Outcome};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
@@ -85,6 +86,10 @@ impl Admission for Door {
 
     fn dropped(&self, _observed: Observed<'_>, which: Which<'_>, reason: DropReason) {
         self.dropped.lock().push((which.message_id.to_owned(), reason));
+    }
+
+    fn overheard(&self) -> &dyn Overheard {
+        &Deaf
     }
 
     fn presence(&self, _observed: Observed<'_>) -> BoxFuture<'_, Option<Presence>> {

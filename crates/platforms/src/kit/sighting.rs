@@ -3,6 +3,7 @@
 use crate::admission::Which;
 use crate::ingress::Ingress;
 use angelia_core::admission::{Admitted, DropReason, Observed};
+use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::inbox::InstanceId;
 use angelia_core::own_words::Language;
@@ -30,6 +31,8 @@ pub(crate) struct Sighting {
     pub(crate) addressed: bool,
     /// Whom the thread was begun with.
     pub(crate) engaged: Option<InstanceId>,
+    /// When it was said, by the provider's clock where it tells.
+    pub(crate) at: UnixMillis,
     /// In which language its author is answered.
     pub(crate) language: Language,
 }

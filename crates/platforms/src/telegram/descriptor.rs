@@ -16,6 +16,7 @@ pub fn descriptor() -> Descriptor {
         supports_edit: true,
         // In private chats; elsewhere a draft is refused, and its gateway edits.
         supports_draft_streaming: true,
+        supports_context: true,
         markdown_dialect: "markdown_v2".into(),
         len_unit: LenUnit::Utf16,
         emoji: "✈️".into(),

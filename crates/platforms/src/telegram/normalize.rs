@@ -3,15 +3,15 @@
 use super::address::{self, Me};
 use super::media::{self, Carried};
 use super::parse::{ChatType, Message};
-use super::{NAME, commands, locate};
+use super::{NAME, locate};
 use crate::kit::attached;
+use crate::kit::context::Author;
 use angelia_contract::event::{Event, ReplyTo, message_type};
 use angelia_contract::source::Source;
+use angelia_core::context::quoted;
 
 /// What an agent reads of a message whose sort is not known here.
 pub(super) const UNSUPPORTED: &str = "[unsupported message]";
-/// How much of the message that was answered an agent gets to see.
-const MAX_REPLIED_CHARS: usize = 500;
 
 /// The event a message makes; `None` if nothing was said: somebody joined, a
 /// title changed. `edited` tells whether it was changed, where sources tell that and `is_bot`,
@@ -41,7 +41,7 @@ pub(super) fn event(
         message_type: message_type.into(),
         message_id: Some(message.message_id.to_string()),
         reply_to_message_id: answered.map(|answered| answered.message_id.to_string()),
-        reply_to: answered.map(|answered| reply_to(answered, me)),
+        reply_to: answered.map(|answered| reply_to(message, answered, me)),
         media: carried.and_then(|carried| carried.media).into_iter().collect(),
         source: source(message, topic_name, edited),
         ..Event::default()
@@ -72,15 +72,23 @@ pub(super) fn source(message: &Message, chat_topic: Option<String>, edited: Opti
     }
 }
 
-fn reply_to(answered: &Message, me: &Me) -> ReplyTo {
+/// Who wrote the message that another one answers.
+pub(super) fn answered_author(message: &Message) -> Option<Author> {
+    let answered = message.answers()?;
+    let id = answered.author().map_or(answered.chat.id, |author| author.id);
+    Some(Author { id: id.to_string(), is_bot: answered.is_by_bot() })
+}
+
+fn reply_to(message: &Message, answered: &Message, me: &Me) -> ReplyTo {
     let words = answered.words().0;
     let text = match media::carried(answered) {
-        _ if commands::may_hold_code(&address::said(me, words)) => String::new(),
         Some(carried) => attached::below(words, &carried.placeholder),
         None => words.to_owned(),
     };
+    // Of a part that was marked, only that is meant. Nothing is said of what may hold a code.
+    let marked = message.text_of("quote", "text").and_then(quoted);
     ReplyTo {
-        text: (!text.is_empty()).then(|| text.chars().take(MAX_REPLIED_CHARS).collect()),
+        text: quoted(&text).map(|all| marked.unwrap_or(all)),
         author: answered.author_name(),
         is_own: answered.from.as_ref().is_some_and(|user| user.id == me.id),
         ..ReplyTo::default()
@@ -200,7 +208,7 @@ mod tests {
         let reply = event.reply_to.unwrap();
         assert_eq!(event.reply_to_message_id.as_deref(), Some("8"));
         assert_eq!((reply.author.as_deref(), reply.is_own), (Some("Angelia"), true));
-        assert_eq!(reply.text.map(|text| text.chars().count()), Some(MAX_REPLIED_CHARS));
+        assert_eq!(reply.text.map(|text| text.chars().count()), Some(angelia_core::context::LINE_CHARS));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! makes the bot deaf.
 
 use crate::kit::{Lenient, List};
+use angelia_core::clock::UnixMillis;
 use angelia_core::directory::ChatKind;
 use angelia_core::own_words::Language;
 use serde::Deserialize;
@@ -189,6 +190,11 @@ impl Message {
     /// A word in something else that it has, such as the name of a topic.
     pub(super) fn text_of(&self, what: &str, key: &str) -> Option<&str> {
         self.rest.get(what)?.get(key)?.as_str()
+    }
+
+    /// When it was written, by Telegram's clock.
+    pub(super) fn date(&self) -> Option<UnixMillis> {
+        self.rest.get("date")?.as_i64().map(|seconds| UnixMillis(seconds.saturating_mul(1000)))
     }
 
     /// Who wrote it: the chat in whose name it was said, or the person.

@@ -49,6 +49,7 @@ pub(super) fn sighting(message: &Message, me: &Me) -> Sighting {
         author_is_bot: message.is_by_bot(),
         addressed: private || address::addresses(me, message),
         engaged: None,
+        at: message.date().unwrap_or_else(clock::wall),
         language: message.language().unwrap_or_default(),
     }
 }
@@ -113,7 +114,7 @@ impl Listener {
         }
         let edited = self.ingress.source_flags.then_some(false);
         let event = normalize::event(me, message, self.bot.topic_name(message), edited);
-        let Some(event) = event else { return Ok(digest) };
+        let Some(mut event) = event else { return Ok(digest) };
         // In company only somebody who speaks to the bot waits for an answer to what nobody can read.
         if event.text == normalize::UNSUPPORTED && message.words().0.is_empty() && !sighting.addressed {
             return Ok(digest);
@@ -121,10 +122,15 @@ impl Listener {
         let key = &self.bot.account.key;
         match sighting.decide(&self.ingress, key) {
             Ok(admitted) => {
+                let author = normalize::answered_author(message);
+                sighting.inform(&self.ingress, key, &admitted, false, (&mut event, author.as_ref()));
                 digest.intake.chats.extend(self.bot.learn_language(message).await?);
                 digest.intake.entry = Some(inbound::entry(key, &event, admitted, clock::wall())?);
             }
-            Err(reason) => digest.dropped = Some(reason),
+            Err(reason) => {
+                sighting.overhear(&self.ingress, key, reason, &event);
+                digest.dropped = Some(reason);
+            }
         }
         digest.sighting = Some(sighting);
         Ok(digest)
@@ -136,16 +142,22 @@ impl Listener {
     async fn changed(&self, me: &Me, message: &Message) -> Result<Digest> {
         let mut digest = Digest::default();
         digest.intake.chats = self.bot.learn_from(message).await?;
-        let holds_code = commands::may_hold_code(&address::said(me, message.words().0));
-        if holds_code || self.bot.is_own(me, message).await? {
+        if self.bot.is_own(me, message).await? {
+            return Ok(digest);
+        }
+        let key = &self.bot.account.key;
+        let sighting = Sighting { addressed: true, ..sighting(message, me) };
+        if commands::may_hold_code(&address::said(me, message.words().0)) {
+            sighting.reword(&self.ingress, key, "");
             return Ok(digest);
         }
         let edited = self.ingress.source_flags.then_some(true);
         let event = normalize::event(me, message, self.bot.topic_name(message), edited);
-        let Some(event) = event else { return Ok(digest) };
-        let sighting = Sighting { addressed: true, ..sighting(message, me) };
-        let key = &self.bot.account.key;
+        let Some(mut event) = event else { return Ok(digest) };
+        sighting.reword(&self.ingress, key, &event.text);
         if let Ok(admitted) = sighting.decide(&self.ingress, key) {
+            let author = normalize::answered_author(message);
+            sighting.inform(&self.ingress, key, &admitted, true, (&mut event, author.as_ref()));
             digest.intake.revision = Some(inbound::revision(key, &event, admitted, clock::wall())?);
         }
         Ok(digest)

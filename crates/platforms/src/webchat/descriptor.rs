@@ -14,6 +14,7 @@ pub fn descriptor() -> Descriptor {
         label: "Web chat".into(),
         max_message_length: MAX_LINE_CHARS,
         supports_edit: true,
+        supports_context: true,
         markdown_dialect: "markdown".into(),
         len_unit: LenUnit::Chars,
         emoji: "💬".into(),

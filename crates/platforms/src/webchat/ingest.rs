@@ -6,6 +6,9 @@ use super::verify::Caller;
 use super::{BOT, NAME, address, normalize};
 use crate::admission::{Linking, Presence, Which};
 use crate::inbound;
+use crate::kit::context::{self, Author};
+use crate::overheard::Wanting;
+use angelia_contract::event::Event;
 use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
@@ -13,7 +16,7 @@ use angelia_core::inbox::WhenFull;
 use angelia_core::own_words::{Language, OwnWords};
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{
-    CONNECTOR, Earlier, Guest, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Unrelayed,
+    CONNECTOR, Earlier, Guest, Line, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Unrelayed,
 };
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
@@ -72,13 +75,20 @@ pub(super) async fn post(State(api): State<Arc<Api>>, caller: Caller, request: R
     }
     let Guest { person, alone, visiting, .. } = guest;
     let mut line = NewLine { files, reply_to, client_id, ..new_line(person, text) };
-    let addressed = alone || api.addresses(&line).await?;
+    let answered = api.answered(&line).await?;
+    let addressed = alone || addresses(&line, answered.as_ref());
     let decided = api.decide(&line, addressed);
     api.hold_back(visiting, &decided, language).await?;
     line.undelivered = decided.as_ref().err().copied();
     // A line that nobody receives is still a line of the room; its writer is told.
-    let entry = decided.clone().ok().map(|admitted| api.entry(&line, admitted)).transpose()?;
-    let posted = match api.ports.lines.post_line(line.clone(), entry).await {
+    let entry = decided.clone().ok().map(|admitted| api.entry(&line, admitted, answered.as_ref()));
+    let posted = api.ports.lines.post_line(line.clone(), entry.transpose()?).await;
+    if !posted.as_ref().is_ok_and(|posted| posted.new && !posted.no_instance)
+        && let Ok(admitted) = &decided
+    {
+        api.admission.overheard().give_back(&api.bot, which(&line, &chat_id(&line.room)), admitted.instance);
+    }
+    let posted = match posted {
         // Only a full inbox says when to come back.
         Err(full) if full.retry_after().is_some() => {
             api.dropped(&line, addressed, DropReason::InboxFull);
@@ -98,6 +108,7 @@ pub(super) async fn post(State(api): State<Arc<Api>>, caller: Caller, request: R
     let reason = if posted.no_instance { Some(DropReason::NoInstance) } else { decided.err() };
     if let Some(reason) = reason {
         api.dropped(&line, addressed, reason);
+        api.overhear(&line, reason);
     }
     Ok(told(&posted, reason.map(|reason| why(reason, language)), None))
 }
@@ -129,13 +140,16 @@ pub(super) async fn edit(
     // What waits was meant for the agent when it was written; who may speak to
     // it there is asked anew.
     let decided = api.decide(&changed, true);
+    let answered = api.answered(&changed).await?;
     let revision = |admitted| {
-        let event = normalize::event(&changed, api.source_flags);
+        let event = api.event(&changed, &admitted, answered.as_ref(), true);
         inbound::revision(&api.bot, &event, admitted, changed.at)
     };
     let entry = decided.clone().ok().map(revision).transpose()?;
-    let NewLine { room, message_id, author, text, .. } = changed;
+    let NewLine { room, message_id, author, text, .. } = changed.clone();
     let revised = api.ports.lines.revise_line(LineRevision { room, message_id, author, text, entry }).await?;
+    let event = normalize::event(&changed, api.source_flags);
+    api.admission.overheard().reword(&api.bot, which(&changed, &chat_id(&changed.room)), &event.text);
     let kept = match (decided, revised) {
         (Err(reason), _) => Some(why(reason, language)),
         (Ok(_), Revised::Replaced) => None,
@@ -162,7 +176,7 @@ pub(super) async fn stop(State(api): State<Arc<Api>>, caller: Caller) -> Answere
     let decided = api.decide(&line, true);
     api.hold_back(visiting, &decided, language).await?;
     let admitted = decided.map_err(refused)?;
-    match api.ports.log.append(api.entry(&line, admitted)?).await {
+    match api.ports.log.append(api.entry(&line, admitted, None)?).await {
         Err(gone) if gone.kind() == Kind::NotFound => Err(refused(DropReason::NoInstance).into()),
         Err(failed) => Err(failed.into()),
         Ok(_) => Ok(Answer(StatusCode::ACCEPTED, json!({ "message_id": line.message_id }))),
@@ -222,14 +236,12 @@ impl Api {
         Ok(told(&posted, None, Some(answer)))
     }
 
-    /// Whether a line is meant for the agent, where it could be meant for others.
-    async fn addresses(&self, line: &NewLine) -> Result<bool> {
-        if person_of(&line.room).is_some() || address::addresses(&line.text) {
-            return Ok(true);
+    /// The line that another one answers.
+    async fn answered(&self, line: &NewLine) -> Result<Option<Line>> {
+        match &line.reply_to {
+            Some(reply_to) => self.ports.lines.line(&line.room, reply_to).await,
+            None => Ok(None),
         }
-        let Some(reply_to) = &line.reply_to else { return Ok(false) };
-        let answered = self.ports.lines.line(&line.room, reply_to).await?;
-        Ok(answered.is_some_and(|answered| answered.from_agent && answered.author == AGENT))
     }
 
     /// Everybody is heard in measure, whatever they do, and strangers less: each
@@ -278,16 +290,51 @@ impl Api {
     }
 
     pub(super) fn dropped(&self, line: &NewLine, addressed: bool, reason: DropReason) {
-        let which = Which { chat_id: &chat_id(&line.room), thread_id: None, message_id: &line.message_id };
-        observe(line, addressed, |observed| self.admission.dropped(observed, which, reason));
+        let chat_id = chat_id(&line.room);
+        observe(line, addressed, |observed| {
+            self.admission.dropped(observed, which(line, &chat_id), reason);
+        });
+    }
+
+    /// Keeps what was said to others, should the agent be asked about it.
+    fn overhear(&self, line: &NewLine, reason: DropReason) {
+        let (event, chat_id) = (normalize::event(line, self.source_flags), chat_id(&line.room));
+        observe(line, false, |observed| {
+            let (overheard, which) = (self.admission.overheard(), which(line, &chat_id));
+            context::overhear(overheard, observed, which, (reason, &event), line.at);
+        });
+    }
+
+    /// The event a line makes for the instance it is admitted to, with what that may know.
+    fn event(&self, line: &NewLine, admitted: &Admitted, answered: Option<&Line>, changed: bool) -> Event {
+        let mut event = normalize::event(line, self.source_flags);
+        event.reply_to = answered.and_then(normalize::reply_to);
+        let author = answered.map(|answered| Author { id: answered.author.clone(), is_bot: false });
+        let (wanting, chat_id) = (Wanting { admitted, at: line.at, changed }, chat_id(&line.room));
+        observe(line, true, |observed| {
+            let (overheard, which) = (self.admission.overheard(), which(line, &chat_id));
+            context::inform(overheard, observed, which, wanting, (&mut event, author.as_ref()));
+        });
+        event
     }
 
     /// The inbox entry a line makes for the instance it is admitted to.
-    fn entry(&self, line: &NewLine, admitted: Admitted) -> Result<NewEntry> {
-        let event = normalize::event(line, self.source_flags);
+    fn entry(&self, line: &NewLine, admitted: Admitted, answered: Option<&Line>) -> Result<NewEntry> {
+        let event = self.event(line, &admitted, answered, false);
         let entry = inbound::entry(&self.bot, &event, admitted, line.at)?;
         Ok(NewEntry { when_full: WhenFull::Refuse, ..entry })
     }
+}
+
+/// Whether a line is meant for the agent, where it could be meant for others.
+fn addresses(line: &NewLine, answered: Option<&Line>) -> bool {
+    let answers = answered.is_some_and(|answered| answered.from_agent && answered.author == AGENT);
+    person_of(&line.room).is_some() || address::addresses(&line.text) || answers
+}
+
+/// Which line of which chat it is.
+fn which<'a>(line: &'a NewLine, chat_id: &'a str) -> Which<'a> {
+    Which { chat_id, thread_id: None, message_id: &line.message_id }
 }
 
 /// Why no agent gets a line, and what its writer can do about it.

@@ -1,11 +1,12 @@
 //! A posted line, as the event a gateway reads.
 
-use super::room::{chat_id, person_of};
+use super::room::{AGENT, chat_id, person_of};
 use super::{NAME, address};
 use crate::kit::attached;
-use angelia_contract::event::{Event, message_type};
+use angelia_contract::event::{Event, ReplyTo, message_type};
 use angelia_contract::source::{Source, chat_type};
-use angelia_core::store::{NewLine, Unrelayed};
+use angelia_core::context::quoted;
+use angelia_core::store::{Line, NewLine, Unrelayed};
 
 /// The event a line makes. The contract keeps `is_bot` and `message_is_edit`
 /// off the wire; `source_flags` is the operator's word to write them.
@@ -37,6 +38,14 @@ pub(super) fn event(line: &NewLine, source_flags: bool) -> Event {
         },
         ..Event::default()
     }
+}
+
+/// What a line refers to. What the connector itself said there is for people.
+pub(super) fn reply_to(answered: &Line) -> Option<ReplyTo> {
+    let is_own = answered.from_agent && answered.author == AGENT;
+    let text = quoted(&attached::below(&answered.text, &note(&answered.files)));
+    let author = Some(answered.author.clone());
+    (is_own || !answered.from_agent).then(|| ReplyTo { text, author, is_own, ..ReplyTo::default() })
 }
 
 /// What should have come with a line: the agent is to know that something is missing.

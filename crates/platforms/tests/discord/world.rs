@@ -21,8 +21,8 @@ use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
 use angelia_platforms::discord::{Config, Discord, default_commands};
 use angelia_platforms::{
-    Admission, Delivery, Earlier, Ingress, Linking, Outcome, Platform, Presence, Progress, Reach, Seal, Stop,
-    Which,
+    Admission, Deaf, Delivery, Earlier, Ingress, Linking, Outcome, Overheard, Platform, Presence, Progress,
+    Reach, Seal, Stop, Which,
 };
 use angelia_testkit::discord::FakeDiscord;
 use futures_util::future::BoxFuture;
@@ -394,6 +394,10 @@ impl Admission for Door {
 
     fn dropped(&self, _observed: Observed<'_>, which: Which<'_>, reason: DropReason) {
         self.dropped.lock().unwrap().push((which.message_id.to_owned(), reason));
+    }
+
+    fn overheard(&self) -> &dyn Overheard {
+        &Deaf
     }
 
     fn presence(&self, _observed: Observed<'_>) -> BoxFuture<'_, Option<Presence>> {

@@ -9,6 +9,7 @@
 mod bots;
 mod clock;
 mod command;
+mod context;
 mod enroll;
 mod interactions;
 mod join;
@@ -23,6 +24,7 @@ mod talk;
 pub use bots::{discord, telegram};
 pub use clock::{Clock, clock_jumps, wrong_clock};
 pub use command::help_in_mid_turn;
+pub use context::context;
 pub use enroll::{enroll, provision};
 pub use interactions::{slash_commands, slash_commands_forwarded};
 pub use join::join;

@@ -17,6 +17,10 @@ pub async fn policy(version: Version, binary: &Path, folder: &Path) {
     let connector = Connector::start(binary, &folder.join("connector")).await;
     let model = Model::start().await;
     let gateway = connector.gateway(TENANT, "gw-test").await;
+    for place in ["webchat:lab", "webchat:hall"] {
+        let apart = ["route", "add", "--tenant", TENANT, "--allow", "any", "--context", "off", place];
+        connector.command(&apart).await;
+    }
     let lab = connector.person(TENANT, "lab", "ann").await;
     let hall = connector.person(TENANT, "hall", "ann").await;
     let _others =

@@ -48,6 +48,8 @@ pub async fn two_rooms(version: Version, binary: &Path, folder: &Path) {
 /// conversation of its own, and what people tell each other stays theirs.
 pub async fn dm_and_group(version: Version, binary: &Path, folder: &Path) {
     let stage = Stage::set(version, binary, folder).await;
+    let apart = ["route", "add", "--tenant", TENANT, "--allow", "any", "--context", "off", "webchat:team"];
+    stage.connector.command(&apart).await;
     let private = stage.connector.private(TENANT, "ann").await;
     let ann = stage.connector.person(TENANT, "team", "ann").await;
     let bob = stage.connector.person(TENANT, "team", "bob").await;

@@ -282,10 +282,10 @@ impl Session {
                 let (session_key, chat_id) = (entry.session_key.to_string(), entry.chat_id.to_string());
                 return Some(ConnectorFrame::InterruptInbound { session_key, chat_id }.to_line());
             }
-            Form::Inbound => inbound_line(&id, platform, bot, &entry.body),
+            Form::Inbound => inbound_line(&id, platform, bot, &self.readable(&entry.body)),
             Form::Event => {
                 let event = serde_json::to_vec(&Interaction::read(&entry.body)?.event).ok()?;
-                inbound_line(&id, platform, bot, &event)
+                inbound_line(&id, platform, bot, &self.readable(&event))
             }
             Form::Request => {
                 let forward = Interaction::read(&entry.body)?.into_forward(platform, bot);

@@ -205,8 +205,9 @@ impl Session {
 
     fn hello(&mut self, hello: &Hello, now: Mono) {
         self.lines.set_max(MAX_GATEWAY_LINE);
-        // Only gateways since 0.19.1 send a manifest; those act on interrupts and read forwards.
+        // Only gateways since 0.19.1 send a manifest; those act on interrupts, read forwards and replies.
         self.profile.interrupts |= hello.command_manifest.is_some();
+        self.profile.reads_replies |= hello.command_manifest.is_some();
         self.profile.loses_forwards &= hello.command_manifest.is_none();
         self.turns.met(turns::peer(self.profile, hello.command_manifest.is_some()));
         self.handshake.fronts(hello);

@@ -10,6 +10,7 @@ mod deliver;
 mod gateway_frames;
 mod held_lines;
 mod idle;
+mod readable;
 mod turns;
 
 pub(crate) use gateway_frames::LIMITS as ACK_LIMITS;
@@ -80,6 +81,8 @@ pub(in crate::relay) struct PeerProfile {
     pub(in crate::relay) loses_forwards: bool,
     /// It is the published client.
     pub(in crate::relay) published: bool,
+    /// It reads `reply_to`; what does not may read lines.
+    pub(in crate::relay) reads_replies: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

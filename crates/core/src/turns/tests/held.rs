@@ -1,6 +1,8 @@
 //! What waits: when it is read, what goes together, who is told.
 
 use super::*;
+use angelia_contract::event::ContextItem;
+use bytes::Bytes;
 
 #[test]
 fn lines_of_one_author_go_together_within_bounds() {
@@ -28,6 +30,14 @@ fn what_goes_together_is_the_last_line_with_the_text_of_all() {
     let bodies = [entry(1, "ann", "one").body, entry(2, "ann", "two").body];
     let joined: Event = serde_json::from_slice(&join(&bodies).unwrap()).unwrap();
     assert_eq!((joined.text.as_str(), joined.message_id.as_deref()), ("one\ntwo", Some("m2")));
+    let before = |text: &str| {
+        let mut event: Event = serde_json::from_slice(&entry(1, "ann", text).body).unwrap();
+        event.context = vec![ContextItem { text: format!("before {text}"), ..ContextItem::default() }];
+        Bytes::from(serde_json::to_vec(&event).unwrap())
+    };
+    let joined: Event = serde_json::from_slice(&join(&[before("one"), before("two")]).unwrap()).unwrap();
+    let lines: Vec<&str> = joined.context.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!(lines, ["before one", "before two"], "what was said before each");
     assert!(join(&["{".into()]).is_none());
     assert!(join(&[]).is_none());
 }

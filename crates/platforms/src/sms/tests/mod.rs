@@ -8,6 +8,7 @@ use super::take::Took;
 use super::{Config, NAME, Sms};
 use crate::admission::{Admission, Linking, Presence, Which};
 use crate::ingress::{Ingress, Seal, Stop};
+use crate::overheard::{Deaf, Overheard};
 use crate::platform::{Delivery, Outcome, Platform, Progress, Reach};
 use angelia_contract::action::Action;
 use angelia_contract::event::Event;
@@ -237,6 +238,10 @@ impl Admission for Door {
 
     fn dropped(&self, _observed: Observed<'_>, which: Which<'_>, reason: DropReason) {
         self.dropped.lock().push((which.message_id.to_owned(), reason));
+    }
+
+    fn overheard(&self) -> &dyn Overheard {
+        &Deaf
     }
 
     fn presence(&self, _observed: Observed<'_>) -> BoxFuture<'_, Option<Presence>> {
