@@ -28,6 +28,7 @@ mod keyring;
 mod notices;
 mod readiness;
 mod refusal_log;
+mod registrar;
 mod relay;
 mod server;
 pub mod ssrf_guard;
@@ -51,6 +52,7 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Relay sockets", relay::SESSION_LIMITS),
     ("Relay sockets", relay::ACK_LIMITS),
     ("What agents send", egress::LIMITS),
+    ("Gateways and who signs in", registrar::LIMITS),
     ("Gateways and who signs in", admin::TOKEN_LIMITS),
     ("Gateways and who signs in", admin::KEY_LIMITS),
 ];

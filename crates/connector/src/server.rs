@@ -11,6 +11,7 @@ use crate::keyring::Keyring;
 use crate::notices::Notices;
 use crate::readiness::Readiness;
 use crate::refusal_log::RefusalLog;
+use crate::registrar::Registrar;
 use crate::relay::{self, Ending, Others, Relay, Sessions, Subscriber};
 use crate::ssrf_guard::{Guard, no_client};
 use crate::supervise::Lifecycle;
@@ -138,6 +139,7 @@ pub struct Server {
     self_service: Arc<SelfService>,
     upkeep: Arc<Upkeep>,
     notifier: Arc<Notifier>,
+    registrar: Arc<Registrar>,
     listeners: Listeners,
     /// The web chat, if it is offered.
     webchat: Option<Router>,
@@ -182,6 +184,7 @@ impl Server {
             self_service: SelfService::new(&parts, bearers.clone(), options.gateways),
             upkeep: Upkeep::new(&parts, integrity.clone()),
             notifier: Notifier::new(&parts, egress.clone(), options.notices.clone()),
+            registrar: Registrar::new(&parts),
             listeners: Listeners::new(&parts, admission.clone(), &options),
             webchat: options.webchat.then(|| parts.webchat(&options, admission, &guides)),
             admin: Admin::new(&parts, options.admin_token, bearers, drops, integrity, options.public_url),
@@ -216,6 +219,7 @@ impl Server {
         life.supervise("notices", notifier, Notifier::watch_waiting);
         life.supervise("losses", notifier, Notifier::watch_losses);
         life.supervise("unanswered", notifier, Notifier::watch_unanswered);
+        life.supervise("commands", &self.registrar, Registrar::keep);
         life.supervise("keys", &self.admin, admin::follow_keys);
         self.listeners.start();
         Ok(())

@@ -12,6 +12,7 @@
 //! | Does an agent work on something, and what waits for its end? | [`turns`] |
 //! | Was an action sent, and is it tried again? | [`egress`] |
 //! | Who is known: tenants, gateways, routes, tokens; may this one dial? | [`identity`] |
+//! | Which commands do people see, and what becomes of one? | [`commands`] |
 //! | What answers an interaction, and until when? | [`vault`] |
 //! | What is kept of chats? | [`directory`] |
 //! | What are people told, and in which language? | [`notices`], [`own_words`] |
@@ -27,6 +28,7 @@ pub mod allowed_hosts;
 pub mod audit;
 pub mod clock;
 pub mod cluster;
+pub mod commands;
 pub mod connections;
 pub mod context;
 pub mod did_you_mean;
@@ -72,6 +74,7 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Relay sockets", turns::LIMITS),
     ("What agents send", egress::delivery::LIMITS),
     ("What agents send", prompts::LIMITS),
+    ("Gateways and who signs in", commands::LIMITS),
     ("Disk", space::LIMITS),
     ("Disk", inbox::LIMITS),
     ("Time and the audit log", clock::LIMITS),

@@ -144,7 +144,8 @@ impl GatewayBuilder {
         self
     }
 
-    /// The slash commands to register on Discord: `{name, description, options?}`.
+    /// The slash commands it knows: `{name, description, options?}`. They are told with the Discord
+    /// identity, or with the first where there is none.
     pub fn command_manifest(mut self, commands: Vec<Value>) -> Self {
         self.manifest = Some(commands);
         self
@@ -257,15 +258,15 @@ impl GatewayBuilder {
 
 fn hellos(identities: Vec<(String, String)>, manifest: Option<Vec<Value>>) -> Vec<Hello> {
     if identities.is_empty() {
-        return vec![Hello { platform: RELAY.to_owned(), ..Hello::default() }];
+        let platform = RELAY.to_owned();
+        return vec![Hello { platform, command_manifest: manifest, ..Hello::default() }];
     }
-    identities
+    let mut hellos: Vec<Hello> = identities
         .into_iter()
-        .map(|(platform, bot_id)| Hello {
-            // Only Discord has commands that are registered beforehand.
-            command_manifest: manifest.clone().filter(|_| platform == "discord"),
-            platform,
-            bot_id,
-        })
-        .collect()
+        .map(|(platform, bot_id)| Hello { platform, bot_id, ..Hello::default() })
+        .collect();
+    // Gateways tell them with the Discord hello; a connector reads them for every platform.
+    let teller = hellos.iter().position(|hello| hello.platform == "discord").unwrap_or_default();
+    hellos[teller].command_manifest = manifest;
+    hellos
 }

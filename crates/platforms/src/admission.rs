@@ -3,11 +3,13 @@
 use crate::overheard::Overheard;
 use angelia_core::admission::{Admitted, DropReason, Observed, Place};
 use angelia_core::clock::UnixMillis;
+use angelia_core::commands::Command;
 use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
 use angelia_core::own_words::Language;
 use angelia_core::secret::Secret;
 use angelia_core::store::BoxFuture;
+use std::sync::Arc;
 
 /// The message an admission is about.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +74,12 @@ pub trait Admission: Send + Sync {
     /// What people know the agent by that would get this; `None` if it has no name.
     fn agent_name(&self, _observed: Observed<'_>) -> Option<String> {
         None
+    }
+
+    /// The commands that the agent knows that would get this; none if nobody would, or it did not
+    /// say.
+    fn commands(&self, _observed: Observed<'_>) -> Arc<[Command]> {
+        Arc::default()
     }
 
     /// Why a message reached nobody, and when, for as long as that is remembered.

@@ -25,7 +25,7 @@ pub mod wecom;
 pub(crate) use kit::{arrival_window, health, inbound};
 
 pub use admission::{Admission, Linking, Presence, Which};
-pub use commands::{SlashCommand, SlashOption};
+pub use commands::{BotCommands, FromGateways, default_commands};
 pub use ingress::{HeldLeases, Ingress, Seal, Stop, WrittenUnder};
 pub use kit::Account;
 pub use kit::health::{BotState, Checkup, Finding, Health, HealthRecord, Verdict};

@@ -197,6 +197,8 @@ impl World {
             api_url: Some(self.api_url.clone()),
             ingest,
             greeting: None,
+            commands: Vec::new(),
+            gateway_commands: crate::FromGateways::default(),
         };
         telegram::Telegram::new(config, self.ports.clone()).unwrap()
     }

@@ -1,12 +1,13 @@
 //! The `Platform` trait: send, edit, typing, chat info, answers to capabilities, listening.
 
-use crate::commands::SlashCommand;
+use crate::commands::BotCommands;
 use crate::ingress::Ingress;
 use crate::kit::Account;
 use crate::kit::health::{Checkup, Health};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::clock::UnixMillis;
+use angelia_core::commands::{Plan, Shown};
 use angelia_core::egress::{Bot, Dedupe, Rate, Target};
 pub use angelia_core::egress::{Earlier, Outcome, Reach};
 use angelia_core::error::{Error, Result};
@@ -212,13 +213,18 @@ pub trait Platform: Bot + Send + Sync {
         self.account().map(|account| account.health.health())
     }
 
-    /// Has the provider show the configured commands, and no others; answers those it shows.
-    fn commands_push(&self) -> BoxFuture<'_, Result<Vec<SlashCommand>>> {
-        Box::pin(async { Err(Error::invalid("this platform has no commands")) })
+    /// Which commands it has; `None` where a platform shows none.
+    fn commands(&self) -> Option<&BotCommands> {
+        None
     }
 
     /// The commands that the provider shows.
-    fn commands_show(&self) -> BoxFuture<'_, Result<Vec<SlashCommand>>> {
+    fn shown_commands(&self) -> BoxFuture<'_, Result<Vec<Shown>>> {
+        Box::pin(async { Err(Error::invalid("this platform has no commands")) })
+    }
+
+    /// Has the provider show what a plan says, and nothing else.
+    fn register_commands<'a>(&'a self, _plan: &'a Plan) -> BoxFuture<'a, Result<()>> {
         Box::pin(async { Err(Error::invalid("this platform has no commands")) })
     }
 

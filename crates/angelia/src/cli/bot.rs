@@ -1,18 +1,19 @@
 //! `angelia bot`: the identities on chat platforms, how they are and what they can do.
 
+use super::bot_commands::CommandsCommand;
 use super::request::Answer;
 use crate::bots;
 use crate::config::{Bot, Config};
 use crate::files::Scratch;
 use crate::remote::Remote;
-use crate::show::{self, BotCommands, BotList, CheckedBot, Checkups, Commands, ListedBot, NamedBot};
+use crate::show::{self, BotList, CheckedBot, Checkups, ListedBot, NamedBot};
 use angelia_connector::admin::api;
 use angelia_connector::admin::types::{Nothing, OfBot};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::ports::Ports;
 use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
-use angelia_platforms::{Checkup, Platform, SlashCommand};
+use angelia_platforms::{Checkup, Platform};
 use clap::Subcommand;
 use std::io::Write;
 use std::sync::Arc;
@@ -49,11 +50,16 @@ pub(super) enum BotCommand {
         /// One bot: its name, platform:name, or its id; without it all of them.
         name: Option<String>,
     },
-    /// Slash commands: registers them, or shows what is registered.
-    #[command(after_help = "Examples:\n  angelia bot commands push\n  angelia bot commands show main")]
+    /// Slash commands: what people see, what they should, and why.
+    ///
+    /// They are those of the bot's `commands` in the configuration, by default
+    /// /ask, /new, /stop, /status and /help, and those that the gateways behind
+    /// the bot declare. The server registers them when they change, unless
+    /// `gateway_commands` says otherwise. Without a subcommand: show.
+    #[command(after_help = "Examples:\n  angelia bot commands\n  angelia bot commands push main")]
     Commands {
         #[command(subcommand)]
-        command: CommandsCommand,
+        command: Option<CommandsCommand>,
     },
     /// Updates of providers that could not be read, kept sealed for a month.
     ///
@@ -64,26 +70,6 @@ pub(super) enum BotCommand {
     Quarantine {
         #[command(subcommand)]
         command: Option<QuarantineCommand>,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum CommandsCommand {
-    /// Registers the configured commands, and takes others away.
-    ///
-    /// Those of the bot's `commands` in the configuration; by default /ask,
-    /// /new, /stop, /status and /help. People see them when they type a slash;
-    /// an open Discord window may have to be reloaded first.
-    #[command(after_help = "Examples:\n  angelia bot commands push\n  angelia bot commands push main")]
-    Push {
-        /// One bot: its name, platform:name, or its id; without it every Discord bot.
-        name: Option<String>,
-    },
-    /// Shows the commands that Discord has, and how they differ from the configured ones.
-    #[command(after_help = "Examples:\n  angelia bot commands show\n  angelia bot commands show main")]
-    Show {
-        /// One bot: its name, platform:name, or its id; without it every Discord bot.
-        name: Option<String>,
     },
 }
 
@@ -150,7 +136,7 @@ pub(super) async fn list(config: &Config, running: Option<Remote>, as_json: bool
     Answer::own(&BotList { bots, running: running.is_some(), not_asked }, show::bots)?.show(as_json)
 }
 
-fn named(bot: &Bot) -> NamedBot {
+pub(super) fn named(bot: &Bot) -> NamedBot {
     NamedBot { platform: bot.platform().into(), id: bot.id.to_string(), name: bot.name().into() }
 }
 
@@ -164,7 +150,7 @@ pub(super) async fn check(config: &Config, name: Option<&str>, as_json: bool) ->
     }
 }
 
-fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a Bot>> {
+pub(super) fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a Bot>> {
     let Some(name) = name else { return Ok(config.bots.iter().collect()) };
     let is_meant = |bot: &&Bot| {
         let full = name.split_once(':');
@@ -181,7 +167,7 @@ fn chosen<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a Bot>> {
 
 /// A store to be thrown away. What is learnt is for nobody but whoever asked, and
 /// a running server holds the data directory.
-fn scratch_store(scratch: &Scratch) -> Result<Ports> {
+pub(super) fn scratch_store(scratch: &Scratch) -> Result<Ports> {
     let bus = Arc::new(LocalBus::default());
     Ok(Ports::of(&Arc::new(Sqlite::open(scratch.path(), Default::default(), bus)?)))
 }
@@ -215,7 +201,7 @@ fn next_step(bot: &Bot, error: &Error) -> String {
 }
 
 /// Has a bot asked something, and says what is waited for if it takes long.
-async fn patiently<T>(
+pub(super) async fn patiently<T>(
     bot: &Bot,
     ports: &Ports,
     as_json: bool,
@@ -249,47 +235,4 @@ fn report(bots: Vec<CheckedBot>, as_json: bool) -> Result<()> {
             "{unusable} of {count} bots cannot work; what to do stands below each"
         ))),
     }
-}
-
-/// Registers or shows commands.
-pub(super) async fn commands(config: &Config, command: CommandsCommand, as_json: bool) -> Result<()> {
-    let (name, push) = match &command {
-        CommandsCommand::Push { name } => (name, true),
-        CommandsCommand::Show { name } => (name, false),
-    };
-    let bots = with_commands(config, name.as_deref())?;
-    let scratch = Scratch::new("commands");
-    let ports = scratch_store(&scratch)?;
-    let mut rows = Vec::new();
-    for bot in bots {
-        let has = patiently(bot, &ports, as_json, async |platform: &dyn Platform| {
-            if push { platform.commands_push().await } else { platform.commands_show().await }
-        });
-        let has = has.await.map_err(|error| {
-            let message = format!("the commands of the bot {}: {error}", bot.name());
-            Error::new(error.kind(), message).caused_by(error)
-        })?;
-        rows.push(row(bot, has));
-    }
-    Answer::own(&Commands { pushed: push, bots: rows }, show::commands)?.show(as_json)
-}
-
-/// The bots that are meant; only Discord has commands.
-fn with_commands<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a Bot>> {
-    let meant = chosen(config, name)?;
-    let bots: Vec<&Bot> = meant.into_iter().filter(|bot| bot.block.commands.is_some()).collect();
-    if bots.is_empty() {
-        return Err(Error::invalid(
-            "only Discord bots have commands, and none is meant here; see: angelia bot list",
-        ));
-    }
-    Ok(bots)
-}
-
-fn row(bot: &Bot, has: Vec<SlashCommand>) -> BotCommands {
-    let configured = bot.block.commands.map_or_else(Vec::new, |names| names(bot));
-    let is_there = |name: &&String| has.iter().any(|it| it.name == **name);
-    let missing = configured.iter().filter(|name| !is_there(name)).cloned().collect();
-    let foreign = has.iter().map(|it| it.name.clone()).filter(|name| !configured.contains(name)).collect();
-    BotCommands { bot: named(bot), missing, foreign, commands: has }
 }

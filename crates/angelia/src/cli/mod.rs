@@ -2,6 +2,7 @@
 
 mod backup;
 mod bot;
+mod bot_commands;
 mod client;
 mod cluster;
 mod gateway;
@@ -296,7 +297,7 @@ fn dispatch(cli: Cli) -> Result<()> {
             runtime()?.block_on(bot::list(&config, Remote::running(&config)?, cli.json))
         }
         Command::Bot(BotCommand::Commands { command }) => {
-            runtime()?.block_on(bot::commands(&config, command, cli.json))
+            runtime()?.block_on(bot_commands::commands(&config, command, cli.json))
         }
         Command::Bot(BotCommand::Check { name }) => {
             runtime()?.block_on(bot::check(&config, name.as_deref(), cli.json))

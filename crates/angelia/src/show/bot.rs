@@ -3,7 +3,7 @@
 use super::{harmless, moment, perhaps, plural, table};
 use angelia_connector::admin::types::{Bot, OpenedUpdate, Quarantine};
 use angelia_core::store::Missed;
-use angelia_platforms::{Checkup, Finding, SlashCommand, Verdict};
+use angelia_platforms::{Checkup, Finding, Verdict};
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -57,24 +57,6 @@ pub(crate) struct CheckedBot {
     pub(crate) usable: bool,
     #[serde(flatten)]
     pub(crate) checkup: Checkup,
-}
-
-/// The commands that people see.
-#[derive(Serialize)]
-pub(crate) struct Commands {
-    pub(crate) pushed: bool,
-    pub(crate) bots: Vec<BotCommands>,
-}
-
-#[derive(Serialize)]
-pub(crate) struct BotCommands {
-    #[serde(flatten)]
-    pub(crate) bot: NamedBot,
-    pub(crate) commands: Vec<SlashCommand>,
-    /// Configured, but not there.
-    pub(crate) missing: Vec<String>,
-    /// There, but not configured.
-    pub(crate) foreign: Vec<String>,
 }
 
 impl ListedBot {
@@ -196,41 +178,6 @@ pub(crate) fn checkups(answer: &Checkups) -> String {
     text
 }
 
-/// The commands that people see, and how they differ from the configured ones.
-pub(crate) fn commands(answer: &Commands) -> String {
-    let mut text = String::new();
-    for BotCommands { bot, commands, missing, foreign } in &answer.bots {
-        let _ = writeln!(text, "{} bot {}", harmless(&bot.platform), harmless(&bot.name));
-        for command in commands {
-            let options = command.options.iter().map(|option| {
-                let name = harmless(&option.name);
-                if option.required { format!(" <{name}>") } else { format!(" [{name}]") }
-            });
-            let options: String = options.collect();
-            let (name, description) = (harmless(&command.name), harmless(&command.description));
-            let _ = writeln!(text, "  /{name}{options}  {description}");
-        }
-        if commands.is_empty() {
-            text.push_str("  none\n");
-        }
-        let names = |names: &[String]| {
-            names.iter().map(|name| format!("/{}", harmless(name))).collect::<Vec<_>>().join(", ")
-        };
-        if !missing.is_empty() {
-            let missing = names(missing);
-            let _ = writeln!(text, "  not registered: {missing}; next: angelia bot commands push");
-        }
-        if !foreign.is_empty() {
-            let foreign = names(foreign);
-            let _ = writeln!(text, "  not configured: {foreign}; angelia bot commands push takes them away");
-        }
-    }
-    if answer.pushed {
-        text.push_str("\nRegistered. An open Discord window may have to be reloaded to show them.\n");
-    }
-    text
-}
-
 pub(crate) fn quarantine(answer: &Quarantine) -> String {
     if answer.quarantine.is_empty() {
         return "Nothing is in quarantine: every update could be read.\n".into();
@@ -315,20 +262,6 @@ mod tests {
                         next: turn it on\n  ✗ no server\n    next: invite it\n";
         assert_eq!(text, expected);
         assert!(checkups(&Checkups { bots: vec![] }).starts_with("No bot is configured."));
-    }
-
-    #[test]
-    fn commands_are_shown_with_what_differs() {
-        let has: Vec<SlashCommand> = read(json!([
-            { "name": "ask", "description": "Ask", "options": [{ "name": "question", "required": true }] },
-            { "name": "old", "description": "Gone", "options": [] },
-        ]));
-        let (missing, foreign) = (vec!["new".into()], vec!["old".into()]);
-        let bot = BotCommands { bot: named("discord", "12", "main"), commands: has, missing, foreign };
-        let text = commands(&Commands { pushed: false, bots: vec![bot] });
-        let expected = "discord bot main\n  /ask <question>  Ask\n  /old  Gone\n  not registered: /new; next: \
-                        angelia bot commands push\n  not configured: /old; angelia bot commands push takes them away\n";
-        assert_eq!(text, expected);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Answers, as a person reads them.
 
 mod bot;
+mod bot_commands;
 mod clock;
 mod cluster;
 mod explain;
@@ -12,6 +13,7 @@ mod place;
 mod tenant;
 
 pub(crate) use bot::*;
+pub(crate) use bot_commands::*;
 pub(crate) use clock::*;
 pub(crate) use cluster::*;
 pub(crate) use explain::*;

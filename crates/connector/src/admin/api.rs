@@ -5,7 +5,7 @@ use super::Admin;
 use super::endpoint::{Change, Endpoint, Row, Verb, names_in};
 use super::types::*;
 use super::{
-    bots, clients, cluster_status, gateways, inbox, invites, keys, openapi, routes, status, tenants,
+    bots, clients, cluster_status, commands, gateways, inbox, invites, keys, openapi, routes, status, tenants,
 };
 use angelia_core::store::Client;
 use axum::Router;
@@ -83,6 +83,10 @@ endpoints! {
     REVOKE_GATEWAY: Act "/admin/gateways/{id}/revoke", ChangeGateway => Gateway, Change(gateways::revoke);
     /// Every bot, and how it is.
     BOTS: Read "/admin/bots", Nothing => Bots, bots::list;
+    /// The commands that the gateways of a bot declare, and those that were registered.
+    COMMANDS: Read "/admin/commands", CommandsOf => DeclaredCommands, commands::show;
+    /// Keeps which commands were registered for a bot.
+    NOTE_COMMANDS: Act "/admin/commands/registered", RegisteredCommands => Nothing, commands::note;
     /// What bots could not read, newest first.
     QUARANTINE: Read "/admin/quarantine", OfBot => Quarantine, bots::quarantine;
     /// Throws all of it away.

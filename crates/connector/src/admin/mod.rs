@@ -9,6 +9,7 @@ mod bot_health;
 mod bots;
 mod clients;
 mod cluster_status;
+mod commands;
 mod endpoint;
 mod enroll;
 mod gateways;

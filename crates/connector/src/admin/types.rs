@@ -29,6 +29,7 @@ macro_rules! answered {
 pub use super::bots::*;
 pub use super::clients::*;
 pub use super::cluster_status::*;
+pub use super::commands::*;
 pub use super::gateways::*;
 pub use super::inbox::*;
 pub use super::invites::*;

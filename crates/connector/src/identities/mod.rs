@@ -4,15 +4,18 @@
 //! that the change feed tells of, whoever made the change; a new one shares everything with
 //! the one before but what changed (docs/decisions/0038).
 
+mod manifests;
 mod snapshot;
 
 pub(crate) use angelia_core::identity::feed::Front;
+pub(crate) use manifests::Commands;
 pub(crate) use snapshot::Snapshot;
 
 use crate::keyring::Keyring;
 use crate::relay::{Ending, Sessions};
 use crate::supervise::Lifecycle;
 use angelia_core::admission::Route;
+use angelia_core::commands::Command;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::GatewayRecord;
 use angelia_core::identity::feed::{self, Fact, News};
@@ -300,6 +303,21 @@ impl Identities {
         self.learn([Fact::Fronts(instance, fronts.clone())]);
         let kept = self.records.set_fronts(instance, fronts.into_iter().collect()).await;
         kept.inspect_err(|_| self.learn([Fact::Fronts(instance, before)]))?;
+        self.follow().await?;
+        self.tell_others().await;
+        Ok(())
+    }
+
+    /// Keeps which commands an instance declares, if that is new.
+    pub(crate) async fn keep_commands(&self, instance: InstanceId, commands: Vec<Command>) -> Result<()> {
+        let before = self.now().commands(instance);
+        if *before == *commands {
+            return Ok(());
+        }
+        // It counts from now on: what is pushed next is written for a gateway that knows these.
+        self.learn([Fact::Manifest(instance, commands.clone())]);
+        let kept = self.records.set_manifest(instance, commands).await;
+        kept.inspect_err(|_| self.learn([Fact::Manifest(instance, before.to_vec())]))?;
         self.follow().await?;
         self.tell_others().await;
         Ok(())

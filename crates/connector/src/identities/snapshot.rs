@@ -1,8 +1,9 @@
 //! Gateways, routes and what else is known of tenants, at one moment.
 
+use super::manifests::{Commands, Manifests};
 use angelia_contract::platform::canonical;
 use angelia_core::admission::{
-    Admitted, Audience, DropReason, Known, Observed, Policy, Routes, admit, fronts,
+    Admitted, Audience, DropReason, Known, Observed, Policy, Route, Routes, admit, fronts,
 };
 use angelia_core::error::Result;
 use angelia_core::identity::feed::{Fact, Front, KnownInstance};
@@ -28,6 +29,7 @@ pub(crate) struct Snapshot {
     defaults: HashTrieMapSync<String, InstanceId>,
     policies: HashTrieMapSync<InstanceId, BTreeMap<String, Policy>>,
     fronts: HashTrieMapSync<InstanceId, BTreeSet<Front>>,
+    manifests: Manifests,
     /// Gateways with a secret that does not open, and why not.
     damaged: RedBlackTreeMapSync<(String, String), String>,
 }
@@ -109,6 +111,36 @@ impl Snapshot {
         self.fronts.get(&instance).cloned().unwrap_or_default()
     }
 
+    /// The commands that an instance declared.
+    pub(crate) fn commands(&self, instance: InstanceId) -> Commands {
+        self.manifests.of(instance)
+    }
+
+    /// The gateways that people reach by a bot, and the commands that they declared. A gateway
+    /// says itself which bots it fronts, so that alone does not count: a route has to lead there.
+    pub(crate) fn declaring(&self, platform: &str, bot: &str) -> Vec<(Arc<GatewayRecord>, Commands)> {
+        if self.manifests.is_empty() {
+            return Vec::new();
+        }
+        let is_here = |route: &&Route| {
+            route.place.platform() == platform && route.bot.as_deref().is_none_or(|of| of == bot)
+        };
+        let led_to: BTreeSet<(&str, Option<InstanceId>)> =
+            self.routes.iter().filter(is_here).map(|route| (route.tenant.as_str(), route.instance)).collect();
+        let is_led_to = |record: &GatewayRecord| {
+            let (tenant, instance) = (record.tenant.as_str(), record.instance);
+            let covers = |front: &Front| fronts((&front.0, &front.1), platform, bot);
+            let is_fronting = || self.fronts.get(&instance).is_some_and(|all| all.iter().any(covers));
+            let is_next = || self.is_default(tenant, instance) || is_fronting();
+            led_to.contains(&(tenant, Some(instance))) || (led_to.contains(&(tenant, None)) && is_next())
+        };
+        let all = self.manifests.iter().filter_map(|(instance, commands)| {
+            let record = self.serving(instance).filter(|record| record.revoked_at.is_none())?;
+            is_led_to(record).then(|| (record.clone(), commands))
+        });
+        all.collect()
+    }
+
     /// Whether an instance gets what no route assigns.
     pub(crate) fn is_default(&self, tenant: &str, instance: InstanceId) -> bool {
         self.defaults.get(tenant) == Some(&instance)
@@ -181,6 +213,7 @@ impl Snapshot {
             Fact::Fronts(instance, now) => {
                 set(&mut self.fronts, instance, Some(now).filter(|now| !now.is_empty()));
             }
+            Fact::Manifest(instance, now) => self.manifests.set(instance, now),
             Fact::Policy(instance, platform, now) => {
                 let mut declared = self.policies.get(&instance).cloned().unwrap_or_default();
                 match now {
@@ -206,6 +239,7 @@ impl Snapshot {
             // What it declared goes with it.
             self.policies.remove_mut(&instance);
             self.fronts.remove_mut(&instance);
+            self.manifests.set(instance, Vec::new());
         }
         set(&mut self.instances, instance, now);
     }
@@ -296,7 +330,9 @@ fn replace<K: Eq + Hash, V>(map: &mut Several<K, V>, key: K, same: impl Fn(&V) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use angelia_core::admission::{Allow, RouteOptions};
     use angelia_core::clock::UnixMillis;
+    use angelia_core::commands::Command;
     use angelia_core::seal::MasterKey;
 
     fn stored(revoked: bool) -> StoredGateway {
@@ -368,6 +404,49 @@ mod tests {
         let gone = known(declared.into_iter().chain([Fact::Instance(second, None)]));
         assert!(!gone.takes_messages(second) && gone.tenant_of(second).is_none());
         assert!(gone.fronting("globex", "webchat", "b").is_empty() && gone.policies(second) == 0);
+    }
+
+    #[test]
+    fn commands_count_for_the_bots_by_which_a_route_leads_to_their_gateway() {
+        let named = |name: &str| vec![Command { name: name.into(), ..Command::default() }];
+        let route = |place: &str, bot: Option<&str>, named: Option<i64>| {
+            let route = Route {
+                place: place.parse().unwrap(),
+                bot: bot.map(str::to_owned),
+                tenant: "acme".into(),
+                instance: named.map(InstanceId),
+                allow: Allow::Any,
+                free: false,
+                while_busy: None,
+                options: RouteOptions::default(),
+            };
+            Fact::Route(route.place.to_string(), route.bot.clone(), Some(route))
+        };
+        let known_with = |more: &[Fact]| {
+            let front = ("discord".to_owned(), String::new());
+            let base = [
+                instance(1, "acme", false),
+                gateway(Some(stored(false))),
+                Fact::Manifest(InstanceId(1), named("new")),
+                Fact::Fronts(InstanceId(1), [front].into()),
+            ];
+            known(base.into_iter().chain(more.iter().cloned()))
+        };
+        let is_heard = |more: &[Fact], bot: &str| !known_with(more).declaring("discord", bot).is_empty();
+        assert!(!is_heard(&[], "7"), "that it fronts the bot is its own word");
+        assert!(is_heard(&[route("discord:1", None, None)], "7"));
+        assert!(is_heard(&[route("discord:1", Some("7"), Some(1))], "7"));
+        assert!(!is_heard(&[route("discord:1", Some("8"), Some(1))], "7"), "by another bot");
+        assert!(!is_heard(&[route("discord:1", None, Some(2))], "7"), "to another instance");
+        assert!(!is_heard(&[route("telegram:1", None, None)], "7"), "on another platform");
+        let routed = route("discord:1", None, None);
+        assert!(!is_heard(&[routed.clone(), gateway(Some(stored(true)))], "7"), "it was revoked");
+        let away = [routed.clone(), Fact::Fronts(InstanceId(1), BTreeSet::new())];
+        assert!(!is_heard(&away, "7"), "another of the tenant's is meant");
+        let default = Fact::Default("acme".into(), Some(InstanceId(1)));
+        assert!(is_heard(&[away.to_vec(), vec![default]].concat(), "7"));
+        let gone = known_with(&[routed, Fact::Instance(InstanceId(1), None)]);
+        assert!(gone.commands(InstanceId(1)).is_empty());
     }
 
     #[test]

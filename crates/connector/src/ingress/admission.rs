@@ -4,7 +4,7 @@ use super::RecentTalk;
 use super::drops::{Drops, NoRouteNotices};
 use crate::admin::until_known;
 use crate::cluster::{self, Cluster};
-use crate::identities::Identities;
+use crate::identities::{Commands, Identities};
 use crate::refusal_log::RefusalLog;
 use crate::server::Parts;
 use crate::telemetry::Metrics;
@@ -113,6 +113,11 @@ impl Admission for RoutedAdmission {
     fn agent_name(&self, observed: Observed<'_>) -> Option<String> {
         let known = self.identities.now();
         known.display_name(known.admit(observed).ok()?.instance)
+    }
+
+    fn commands(&self, observed: Observed<'_>) -> Commands {
+        let known = self.identities.now();
+        known.admit(observed).map(|admitted| known.commands(admitted.instance)).unwrap_or_default()
     }
 
     fn why_dropped(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)> {

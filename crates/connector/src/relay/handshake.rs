@@ -5,6 +5,7 @@ use angelia_contract::descriptor::Descriptor;
 use angelia_contract::frame::{ConnectorFrame, Hello};
 use angelia_contract::source::RELAY;
 use angelia_core::clock::Mono;
+use angelia_core::commands::{self, Command};
 use angelia_core::identity::MAX_NAME;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,6 +14,8 @@ use std::time::Duration;
 const QUIET: Duration = Duration::from_millis(200);
 /// How long a first hello may be followed by a second before the drain starts.
 const GRACE: Duration = Duration::from_millis(20);
+/// The platform with whose hello gateways tell their commands.
+const DISCORD: &str = "discord";
 /// Hellos answered on one socket; nobody fronts more identities.
 const MAX_HELLOS: usize = 32;
 
@@ -28,6 +31,8 @@ pub(super) struct Handshake {
     begun: bool,
     /// The bots the hellos named, until the handshake is complete.
     fronts: BTreeSet<Front>,
+    /// The commands that one of them named, until then.
+    commands: Option<Vec<Command>>,
 }
 
 impl Handshake {
@@ -52,6 +57,30 @@ impl Handshake {
         if named && platform.len().max(bot.len()) <= MAX_NAME && self.fronts.len() < MAX_HELLOS {
             self.fronts.insert((platform.to_lowercase(), bot.to_owned()));
         }
+    }
+
+    /// Notes which commands a hello names, if it says anything of them; answers how many of them no
+    /// provider takes. They come with the Discord hello and count for every platform. So one for
+    /// Discord without any says that the gateway tells none, and others say nothing.
+    pub(super) fn commands(&mut self, hello: &Hello) -> usize {
+        match &hello.command_manifest {
+            _ if self.hellos >= MAX_HELLOS => 0,
+            Some(named) => {
+                let read = commands::read(named);
+                self.commands = Some(read.commands);
+                read.dropped
+            }
+            None if hello.platform.eq_ignore_ascii_case(DISCORD) => {
+                self.commands.get_or_insert_default();
+                0
+            }
+            None => 0,
+        }
+    }
+
+    /// The commands of a complete handshake, if anything was said of them since the last.
+    pub(super) fn take_commands(&mut self) -> Option<Vec<Command>> {
+        self.commands.take()
     }
 
     /// All bots of a complete handshake.
@@ -116,6 +145,7 @@ pub(super) fn descriptor_for(hello: &Hello, ours: &[Descriptor], routed: &BTreeS
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn told(platform: &str, ours: &[Descriptor], routed: &[&str]) -> Descriptor {
         let hello = Hello { platform: platform.into(), ..Hello::default() };
@@ -149,6 +179,27 @@ mod tests {
         let mut handshake = Handshake::default();
         let answered = (0..100).filter(|_| handshake.hello(Descriptor::default(), at(0)).is_some()).count();
         assert_eq!(answered, MAX_HELLOS);
+    }
+
+    #[test]
+    fn commands_come_with_one_hello_and_another_takes_none_away() {
+        let hello = |platform: &str, names: Option<&[&str]>| Hello {
+            platform: platform.into(),
+            command_manifest: names.map(|names| names.iter().map(|name| json!({ "name": name })).collect()),
+            ..Hello::default()
+        };
+        let mut handshake = Handshake::default();
+        let mut told = |hello: Hello| {
+            let dropped = handshake.commands(&hello);
+            (dropped, handshake.take_commands().map(|all| all.len()))
+        };
+        assert_eq!(told(hello("telegram", None)), (0, None), "it says nothing of them");
+        assert_eq!(told(hello("discord", Some(&["new", "help", "Bad"]))), (1, Some(2)));
+        assert_eq!(told(hello("webchat", Some(&["new"]))), (0, Some(1)));
+        assert_eq!(told(hello("discord", None)), (0, Some(0)), "it has none to tell");
+        handshake.commands(&hello("discord", Some(&["new"])));
+        handshake.commands(&hello("telegram", None));
+        assert_eq!(handshake.take_commands().map(|all| all.len()), Some(1));
     }
 
     #[test]

@@ -1,11 +1,12 @@
-//! What a gateway declares about itself: policies, and the bots it answers for.
+//! What a gateway declares about itself: policies, the bots it answers for, its commands.
 
 use crate::admission::Policy;
 use crate::audit::{Actor, AuditEntry};
+use crate::commands::Command;
 use crate::error::Result;
 use crate::inbox::InstanceId;
 use crate::records::View;
-use crate::records::rows::{FrontRow, InstanceRow, Names, PolicyRow};
+use crate::records::rows::{Commands, FrontRow, InstanceRow, ManifestRow, Names, PolicyRow};
 
 /// Replaces what an instance declared for a platform.
 pub fn set_policy(
@@ -46,7 +47,17 @@ pub fn set_fronts(view: &mut View<'_>, instance: InstanceId, fronts: &[(String, 
     Ok(())
 }
 
-/// A gateway declares its policies and bots when it starts, not when it is
+/// Replaces the commands that an instance declared.
+pub fn set_manifest(view: &mut View<'_>, instance: InstanceId, commands: &[Command]) -> Result<()> {
+    if commands.is_empty() {
+        view.delete_all::<ManifestRow>(&["instance"], (instance,))?;
+    } else if view.get::<InstanceRow>((instance,))?.is_some() {
+        view.put(&ManifestRow { instance, commands: Commands(commands.to_vec()) });
+    }
+    Ok(())
+}
+
+/// A gateway declares its policies, bots and commands when it starts, not when it is
 /// moved: an instance that has none gets those of the one it served.
 pub fn inherit(view: &mut View<'_>, from: InstanceId, to: InstanceId) -> Result<()> {
     if view.count::<PolicyRow>(&["instance"], (to,))? == 0 {
@@ -58,6 +69,11 @@ pub fn inherit(view: &mut View<'_>, from: InstanceId, to: InstanceId) -> Result<
         for front in view.find::<FrontRow>(&["instance"], (from,))? {
             view.put(&FrontRow { instance: to, ..front });
         }
+    }
+    if view.get::<ManifestRow>((to,))?.is_none()
+        && let Some(manifest) = view.get::<ManifestRow>((from,))?
+    {
+        view.put(&ManifestRow { instance: to, ..manifest });
     }
     Ok(())
 }

@@ -6,10 +6,11 @@
 
 use super::{gateways, instances};
 use crate::admission::{Policy, Route};
+use crate::commands::Command;
 use crate::error::{Error, Kind, Result};
 use crate::inbox::InstanceId;
 use crate::records::rows::{
-    FrontRow, GatewayRow, InstanceRow, PersonRow, PolicyRow, RouteRow, SecretRow, TenantRow,
+    FrontRow, GatewayRow, InstanceRow, ManifestRow, PersonRow, PolicyRow, RouteRow, SecretRow, TenantRow,
 };
 use crate::records::{Changed, Record, View};
 use crate::store::StoredGateway;
@@ -31,6 +32,8 @@ pub enum Fact {
     Route(String, Option<String>, Option<Route>),
     /// The bots that an instance answers for.
     Fronts(InstanceId, BTreeSet<Front>),
+    /// The commands that an instance declared.
+    Manifest(InstanceId, Vec<Command>),
     /// What an instance declared for a platform.
     Policy(InstanceId, String, Option<Policy>),
     /// Nobody of that name has a key of a web-chat room any more: room and name. Those who have
@@ -67,6 +70,9 @@ pub fn all(view: &mut View<'_>) -> Result<Vec<Fact>> {
         fronts.entry(row.instance).or_default().insert((row.platform, row.bot));
     }
     facts.extend(fronts.into_iter().map(|(instance, fronts)| Fact::Fronts(instance, fronts)));
+    for row in view.all::<ManifestRow>()? {
+        facts.push(Fact::Manifest(row.instance, row.commands.0));
+    }
     for row in view.all::<PolicyRow>()? {
         facts.push(Fact::Policy(row.instance, row.platform.clone(), Some(row.into())));
     }
@@ -124,6 +130,10 @@ fn read_one(view: &mut View<'_>, records: &str, key: &str) -> Result<Option<Fact
         let Some(instance) = numbered(key) else { return Ok(None) };
         let rows = view.find::<FrontRow>(&["instance"], (instance,))?;
         Fact::Fronts(instance, rows.into_iter().map(|row| (row.platform, row.bot)).collect())
+    } else if records == ManifestRow::TABLE.name {
+        let Some(instance) = numbered(key) else { return Ok(None) };
+        let row = view.get::<ManifestRow>((instance,))?;
+        Fact::Manifest(instance, row.map(|row| row.commands.0).unwrap_or_default())
     } else if records == PolicyRow::TABLE.name {
         let Ok((number, platform)) = serde_json::from_str::<(i64, String)>(key) else { return Ok(None) };
         let instance = InstanceId(number);

@@ -6,7 +6,9 @@ use crate::audit::{Actor, AuditEntry};
 use crate::clock::UnixMillis;
 use crate::error::{Error, Result};
 use crate::inbox::InstanceId;
-use crate::records::rows::{FrontRow, GatewayRow, InstanceRow, PolicyRow, RouteRow, SecretRow, TenantRow};
+use crate::records::rows::{
+    FrontRow, GatewayRow, InstanceRow, ManifestRow, PolicyRow, RouteRow, SecretRow, TenantRow,
+};
 use crate::records::{View, Write};
 use crate::store::{GatewayChange, NewGateway, StoredGateway};
 use std::collections::HashMap;
@@ -285,6 +287,7 @@ pub fn forget(view: &mut View<'_>, tenant: &str, gateway_id: &str) -> Result<()>
     if !needed && let Some(instance) = view.get::<InstanceRow>((row.instance,))? {
         view.delete_all::<PolicyRow>(&["instance"], (row.instance,))?;
         view.delete_all::<FrontRow>(&["instance"], (row.instance,))?;
+        view.delete_all::<ManifestRow>(&["instance"], (row.instance,))?;
         // While it is known whose it was.
         view.also(Write::Forget(row.instance));
         view.delete(&instance);

@@ -45,6 +45,16 @@ impl Interaction {
         serde_json::from_slice(body).ok()
     }
 
+    /// The name of the command that it is, if it is one. Discord's requests say so, and no other
+    /// platform has any.
+    pub fn command(&self) -> Option<String> {
+        /// Discord's number of a command.
+        const COMMAND: u64 = 2;
+        let request: serde_json::Value = serde_json::from_str(&self.request.body).ok()?;
+        let name = request["data"]["name"].as_str().filter(|_| request["type"].as_u64() == Some(COMMAND));
+        name.map(str::to_owned)
+    }
+
     /// The request, as a gateway gets it.
     pub fn into_forward(self, platform: &str, bot: &str) -> PassthroughForward {
         let Request { method, path, headers, body } = self.request;

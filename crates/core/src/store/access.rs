@@ -5,10 +5,11 @@ use super::{BoxFuture, NewGateway, StoredGateway};
 use crate::admission::{Allow, Place, Policy};
 use crate::audit::Actor;
 use crate::clock::UnixMillis;
+use crate::commands::Command;
 use crate::error::Result;
 use crate::identity::{clients, codes, declared, enroll_tokens};
 use crate::inbox::InstanceId;
-use crate::records::rows::{FrontRow, PolicyRow};
+use crate::records::rows::{FrontRow, ManifestRow, PolicyRow};
 use crate::records::{Change, Records, change, look};
 use crate::space::Class;
 use schemars::JsonSchema;
@@ -211,6 +212,20 @@ pub trait AccessStore: Records {
     fn set_fronts(&self, instance: InstanceId, fronts: Vec<(String, String)>) -> BoxFuture<'_, Result<()>> {
         change(self, Change::to("keep what a gateway fronts").of(instance), move |view| {
             declared::set_fronts(view, instance, &fronts)
+        })
+    }
+
+    /// Replaces the commands that an instance declared.
+    fn set_manifest(&self, instance: InstanceId, commands: Vec<Command>) -> BoxFuture<'_, Result<()>> {
+        change(self, Change::to("keep the commands of a gateway").of(instance), move |view| {
+            declared::set_manifest(view, instance, &commands)
+        })
+    }
+
+    /// The commands that every instance declared.
+    fn manifests(&self) -> BoxFuture<'_, Result<Vec<(InstanceId, Vec<Command>)>>> {
+        look(self, "read the commands of gateways", |view| {
+            Ok(view.all::<ManifestRow>()?.into_iter().map(|row| (row.instance, row.commands.0)).collect())
         })
     }
 

@@ -84,6 +84,7 @@ pub(super) fn forget_instance(txn: &mut dyn Txn, instance: InstanceId) -> Sql<()
         "untold_gaps",
         "fronts",
         "policies",
+        "manifests",
         "conversations",
         "notices",
         "capabilities",
@@ -196,7 +197,7 @@ fn empty_instance(txn: &mut dyn Txn, instance: InstanceId, budget: &mut Budget) 
     if !all || !clear(txn, capabilities, of, delete, budget, drop)? || !budget.allows(0) {
         return Ok(false);
     }
-    for table in ["gaps", "fronts", "policies", "notices"] {
+    for table in ["gaps", "fronts", "policies", "manifests", "notices"] {
         txn.execute(&format!("DELETE FROM {table} WHERE instance = $1"), values![instance])?;
     }
     Ok(true)

@@ -4,6 +4,8 @@ use super::open::{Opened, entry};
 use angelia_core::admission::{Allow, Place, Policy, Route, RouteOptions};
 use angelia_core::audit::{Actor, AuditEntry};
 use angelia_core::clock::{self, UnixMillis};
+use angelia_core::commands::{Command, CommandStore, Registered};
+use angelia_core::directory::BotKey;
 use angelia_core::error::Kind;
 use angelia_core::identity::{Subject, TOMBSTONE_FOR};
 use angelia_core::inbox::InstanceId;
@@ -213,6 +215,35 @@ async fn policies_and_fronts_survive_a_restart() {
     let opened = opened.reopen();
     assert_eq!(opened.store.policies().await.unwrap(), [(instance, "discord".into(), policy)]);
     assert_eq!(opened.store.fronts().await.unwrap(), [(instance, "telegram".into(), "1".into())]);
+}
+
+#[tokio::test]
+async fn commands_survive_a_restart_move_along_and_go_with_their_gateway() {
+    let opened = Opened::with_tenants(&["acme"]).await;
+    let old = opened.instance("gw").await;
+    let named = |name: &str| vec![Command { name: name.into(), ..Command::default() }];
+    opened.store.set_manifest(old, named("new")).await.unwrap();
+    opened.store.set_manifest(old, named("model")).await.unwrap();
+    let bot = BotKey::new("discord", "1");
+    assert_eq!(opened.store.registered(&bot).await.unwrap(), None);
+    for form in ["one", "two"] {
+        let registered = Registered::of(&named("model"), form.into());
+        opened.store.note_registered(&bot, registered).await.unwrap();
+    }
+    let opened = opened.reopen();
+    assert_eq!(opened.store.manifests().await.unwrap(), [(old, named("model"))]);
+    let registered = opened.store.registered(&bot).await.unwrap().unwrap();
+    assert_eq!((registered.names, registered.form.as_str()), (vec!["model".to_owned()], "two"));
+    let moved = GatewayChange { instance: Some("new".into()), ..GatewayChange::default() };
+    let new = opened.store.change_gateway("acme", "gw", moved, &by()).await.unwrap().instance;
+    assert!(opened.store.manifests().await.unwrap().contains(&(new, named("model"))), "it goes along");
+    opened.store.set_manifest(old, Vec::new()).await.unwrap();
+    assert_eq!(opened.store.manifests().await.unwrap().len(), 1);
+    long_revoked(&opened, "gw").await;
+    opened.store.prune().await.unwrap();
+    assert_eq!(opened.store.manifests().await.unwrap(), [], "nobody is left to know them");
+    opened.store.set_manifest(new, named("late")).await.unwrap();
+    assert_eq!(opened.store.manifests().await.unwrap(), [], "nor can anybody declare some");
 }
 
 #[tokio::test]

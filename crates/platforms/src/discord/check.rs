@@ -5,9 +5,9 @@ use super::api_error::ApiError;
 use super::ingest::wrong_id;
 use super::parse::{GatewayBot, User};
 use super::{Discord, NAME};
-use crate::commands::SlashCommand;
 use crate::health::Checkup;
 use crate::kit::webhook::path;
+use angelia_core::commands::{Command, Shown};
 use serde::Deserialize;
 use std::fmt::Display;
 
@@ -94,7 +94,7 @@ impl Discord {
             }
         }
         match self.registered_commands().await {
-            Ok(shown) => commands(&shown, &self.config.commands, &self.config.name, checkup),
+            Ok(shown) => commands(&typed(shown), &self.config.commands, &self.config.name, checkup),
             Err(error) => not_looked_at("commands", error, checkup),
         }
     }
@@ -172,8 +172,13 @@ fn endpoint(set: Option<&str>, path: Option<&str>, public_url: &str, checkup: &m
     }
 }
 
+/// Those that people type.
+fn typed(shown: Vec<Shown>) -> Vec<Command> {
+    shown.into_iter().filter_map(|it| it.command).collect()
+}
+
 /// Whether Discord shows the commands that are configured.
-fn commands(shown: &[SlashCommand], wanted: &[SlashCommand], name: &str, checkup: &mut Checkup) {
+fn commands(shown: &[Command], wanted: &[Command], name: &str, checkup: &mut Checkup) {
     let missing = wanted.iter().filter(|wanted| shown.iter().all(|shown| shown.name != wanted.name));
     let missing: Vec<&str> = missing.map(|command| command.name.as_str()).collect();
     let next = format!("run: angelia bot commands push {name}");
@@ -256,8 +261,8 @@ mod tests {
     fn missing_commands_are_named() {
         let found = |shown: &[&str], wanted: &[&str]| {
             let mut checkup = Checkup::default();
-            let named = |names: &[&str]| -> Vec<SlashCommand> {
-                let one = |name: &&str| SlashCommand { name: name.to_string(), ..SlashCommand::default() };
+            let named = |names: &[&str]| -> Vec<Command> {
+                let one = |name: &&str| Command { name: name.to_string(), ..Command::default() };
                 names.iter().map(one).collect()
             };
             commands(&named(shown), &named(wanted), "main", &mut checkup);

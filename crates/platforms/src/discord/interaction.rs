@@ -4,6 +4,7 @@ use super::address;
 use super::parse::{Channel, Id, Member, Message, User, unreadable};
 use crate::kit::Lenient;
 use angelia_contract::event::PromptResponse;
+use angelia_core::commands::ASK;
 use angelia_core::own_words::Language;
 use angelia_core::prompts::Button;
 use angelia_core::secret::Secret;
@@ -23,10 +24,6 @@ const AMONG_OTHERS: u64 = 2;
 /// Discord's kinds of private chats, of two and of several.
 const DM: u64 = 1;
 const GROUP_DM: u64 = 3;
-
-/// The connector's own way to talk: what is asked is said as if it were written.
-/// Gateways know no such command, and would say so.
-pub(super) const ASK: &str = "ask";
 
 /// Longest and shortest credential. Discord's have some 200 characters; one of a
 /// few could be guessed, and would be found in many a text that holds none.

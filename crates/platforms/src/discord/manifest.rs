@@ -1,12 +1,12 @@
 //! What Discord says of itself to operators: ids, places, the block of a bot.
 
 use super::address::snowflake;
-use super::commands::{command, command_line, commands, default_commands};
 use super::{Config, Discord, NAME};
+use crate::Platform;
+use crate::commands::{FROM_GATEWAYS_KEY, OWN_KEY, configured, from_gateways};
 use crate::manifest::{Manifest, Setup};
 use crate::settings::values::{base_url, one_of};
 use crate::settings::{BadValue, Block, Bot, Fetch, Given, Key, Value};
-use crate::{Platform, SlashCommand};
 use angelia_core::admission::{Grammar, direct};
 use angelia_core::error::Result;
 use angelia_core::inbox::Rendering;
@@ -39,8 +39,8 @@ static BLOCK: Block = Block {
         Key::text("gateway_url", |given| base_url(given, "wss", "ws")).unset("Discord's own address is used"),
         Key::text("public_key", public_key).unset("interactions come over the bot's own connection"),
         Key::text("interactions", interactions).default(|| Value::Text(RENDERINGS[0].0.to_owned())),
-        Key::texts("commands", |given| commands(given).map(|it| lines(&it)))
-            .default(|| Value::Texts(lines(&default_commands()))),
+        OWN_KEY,
+        FROM_GATEWAYS_KEY,
     ],
     check: |_| Ok(()),
     unreachable: |bot, url| {
@@ -51,7 +51,7 @@ static BLOCK: Block = Block {
         );
         bot.has("public_key").then_some(("public_key", message))
     },
-    commands: Some(|bot| configured(bot).into_iter().map(|command| command.name).collect()),
+    has_commands: true,
     make,
     sample: include_str!("block.toml"),
 };
@@ -87,16 +87,6 @@ fn public_key(given: &Given<'_>) -> Result<String, BadValue> {
         .bad("must be the application's public key, 64 hexadecimal digits, as the developer portal shows it"))
 }
 
-fn lines(commands: &[SlashCommand]) -> Vec<String> {
-    commands.iter().map(command_line).collect()
-}
-
-/// The commands of a bot; the lines were read before.
-fn configured(bot: &Bot) -> Vec<SlashCommand> {
-    let read = |lines: &[String]| lines.iter().filter_map(|line| command(line).ok()).collect();
-    bot.texts("commands").map_or_else(default_commands, read)
-}
-
 fn make(bot: &Bot, fetch: Fetch<'_>, ports: Ports) -> Result<Arc<dyn Platform>> {
     let rendering = RENDERINGS.into_iter().find(|(word, _)| Some(*word) == bot.text("interactions"));
     let config = Config {
@@ -108,6 +98,7 @@ fn make(bot: &Bot, fetch: Fetch<'_>, ports: Ports) -> Result<Arc<dyn Platform>> 
         public_key: bot.text("public_key").map(str::to_owned),
         interactions: rendering.map(|(_, rendering)| rendering).unwrap_or_default(),
         commands: configured(bot),
+        gateway_commands: from_gateways(bot),
     };
     Ok(Discord::new(config, ports)?)
 }

@@ -31,13 +31,13 @@ mod take_interaction;
 pub mod verify;
 mod webhook;
 
-pub use commands::default_commands;
 pub use descriptor::descriptor;
 pub use manifest::MANIFEST;
 
-use crate::commands::SlashCommand;
+use crate::commands::{BotCommands, FromGateways};
 use crate::health::HealthRecord;
 use crate::kit::{Account, IdSeed, SentMessages};
+use angelia_core::commands::Command;
 use angelia_core::error::Result;
 use angelia_core::inbox::Rendering;
 use angelia_core::ports::Ports;
@@ -76,14 +76,17 @@ pub struct Config {
     pub public_key: Option<String>,
     /// How interactions go to gateways.
     pub interactions: Rendering,
-    /// Slash commands to register.
-    pub commands: Vec<SlashCommand>,
+    /// The operator's own slash commands.
+    pub commands: Vec<Command>,
+    /// What becomes of those that gateways declare.
+    pub gateway_commands: FromGateways,
 }
 
 /// One Discord bot.
 pub struct Discord {
     config: Config,
     account: Account,
+    commands: BotCommands,
     /// The key of those interactions that come over HTTP.
     public_key: Option<PublicKey>,
     ports: Ports,
@@ -105,8 +108,22 @@ impl Discord {
         let account = Account::new(NAME, &config.id, &config.name, HealthRecord::default(), &ports);
         let api = Api::new(config.api_url.as_deref(), &config.token, ports.shared)?;
         let (shards, pace, nonce, gone) = Default::default();
+        let (own, from_gateways) = (config.commands.clone(), config.gateway_commands);
+        let commands = BotCommands { own, from_gateways, rules: commands::RULES };
         let sent = SentMessages::new(REMEMBERED);
-        Ok(Arc::new(Self { config, account, public_key, ports, api, shards, pace, nonce, sent, gone }))
+        Ok(Arc::new(Self {
+            config,
+            account,
+            commands,
+            public_key,
+            ports,
+            api,
+            shards,
+            pace,
+            nonce,
+            sent,
+            gone,
+        }))
     }
 
     /// The bot's own user id.

@@ -7,13 +7,14 @@ use super::descriptor::descriptor;
 use super::normalize::type_of;
 use super::pieces;
 use super::{Discord, NAME, address, react, webhook};
-use crate::commands::SlashCommand;
+use crate::commands::BotCommands;
 use crate::health::{Checkup, Health};
 use crate::ingress::Ingress;
 use crate::kit::Account;
 use crate::platform::{Answer, Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
+use angelia_core::commands::{Plan, Shown};
 use angelia_core::directory::ChatKind;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
 use angelia_core::error::{Error, Result};
@@ -190,12 +191,16 @@ impl Platform for Discord {
         webhook::routes(self, ingress)
     }
 
-    fn commands_push(&self) -> BoxFuture<'_, Result<Vec<SlashCommand>>> {
-        Box::pin(self.register_commands())
+    fn commands(&self) -> Option<&BotCommands> {
+        Some(&self.commands)
     }
 
-    fn commands_show(&self) -> BoxFuture<'_, Result<Vec<SlashCommand>>> {
+    fn shown_commands(&self) -> BoxFuture<'_, Result<Vec<Shown>>> {
         Box::pin(self.registered_commands())
+    }
+
+    fn register_commands<'a>(&'a self, plan: &'a Plan) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.put_commands(plan))
     }
 
     fn listens_everywhere(&self) -> bool {

@@ -28,8 +28,8 @@ pub struct Block {
     /// If its provider posts to this server: the key by which it does, and what is told if
     /// it cannot. The text is this server's address, and how to give it another.
     pub unreachable: fn(&Bot, &str) -> Option<(&'static str, String)>,
-    /// Names of the slash commands that a bot is configured with; `None` where there are no such.
-    pub commands: Option<fn(&Bot) -> Vec<String>>,
+    /// Whether its bots show slash commands.
+    pub has_commands: bool,
     /// The bot that can be spoken through.
     pub make: Make,
     /// The block as the commented default file has it.

@@ -48,7 +48,7 @@ static BLOCK: Block = Block {
         Err(("signing_key", "and signing_secret go together: write both, or neither".into()))
     },
     unreachable: |_, url| Some(("platform", format!("is \"sms\", but Twilio cannot post to {url}"))),
-    commands: None,
+    has_commands: false,
     make,
     sample: include_str!("block.toml"),
 };

@@ -3,6 +3,7 @@
 use super::locate::number;
 use super::{Config, Ingest, NAME, Telegram};
 use crate::Platform;
+use crate::commands::{FROM_GATEWAYS_KEY, OWN_KEY, configured, from_gateways};
 use crate::manifest::{Manifest, Setup};
 use crate::settings::values::{one_of, text_within};
 use crate::settings::{Block, Bot, Fetch, Key, Value};
@@ -45,6 +46,8 @@ static BLOCK: Block = Block {
             .default(|| Value::Text(POLL.to_owned())),
         Key::text("greeting", |given| text_within(given, MAX_GREETING))
             .unset("/start is answered with a default text"),
+        OWN_KEY,
+        FROM_GATEWAYS_KEY,
     ],
     check: |_| Ok(()),
     unreachable: |bot, url| {
@@ -54,7 +57,7 @@ static BLOCK: Block = Block {
         );
         (ingest(bot) == Ingest::Webhook).then_some(("ingest", message))
     },
-    commands: None,
+    has_commands: true,
     make,
     sample: include_str!("block.toml"),
 };
@@ -76,6 +79,8 @@ fn make(bot: &Bot, fetch: Fetch<'_>, ports: Ports) -> Result<Arc<dyn Platform>> 
         api_url: bot.api_url.clone(),
         ingest: ingest(bot),
         greeting: bot.text("greeting").map(str::to_owned),
+        commands: configured(bot),
+        gateway_commands: from_gateways(bot),
     };
     Ok(Telegram::new(config, ports)?)
 }

@@ -3,6 +3,7 @@
 mod address;
 mod api;
 mod check;
+mod command_list;
 mod commands;
 mod descriptor;
 mod draft;
@@ -33,9 +34,11 @@ pub use descriptor::descriptor;
 pub use manifest::MANIFEST;
 
 use crate::admission::Admission;
+use crate::commands::{BotCommands, FromGateways};
 use crate::health::{HealthRecord, Silence};
 use crate::kit::{Account, SentMessages};
 use address::Me;
+use angelia_core::commands::Command;
 use angelia_core::error::{Error, Result};
 use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
@@ -80,6 +83,10 @@ pub struct Config {
     pub ingest: Ingest,
     /// What `/start` is answered with; there is a default.
     pub greeting: Option<String>,
+    /// The operator's own commands.
+    pub commands: Vec<Command>,
+    /// What becomes of those that gateways declare.
+    pub gateway_commands: FromGateways,
 }
 
 /// How updates come.
@@ -95,6 +102,7 @@ pub enum Ingest {
 pub struct Telegram {
     config: Config,
     account: Account,
+    commands: BotCommands,
     api: Api,
     webhook_secret: Secret,
     ports: Ports,
@@ -128,6 +136,11 @@ impl Telegram {
             webhook_secret: verify::webhook_secret(&config.token),
             account: Account::new(NAME, &config.id, &config.name, health, &ports),
             ports,
+            commands: BotCommands {
+                own: config.commands.clone(),
+                from_gateways: config.gateway_commands,
+                rules: command_list::RULES,
+            },
             config,
             me: OnceLock::new(),
             admission: OnceLock::new(),
@@ -182,6 +195,8 @@ mod tests {
                 api_url: None,
                 ingest: Ingest::Poll,
                 greeting: None,
+                commands: Vec::new(),
+                gateway_commands: FromGateways::default(),
             };
             check_id(&config)
         };

@@ -3,6 +3,7 @@
 use super::ingest::Listener;
 use super::locate::{BOT_RATE, chat_rate};
 use super::{Telegram, descriptor, draft, learn, parse, react, render, webhook};
+use crate::commands::BotCommands;
 use crate::health::Checkup;
 use crate::ingress::Ingress;
 use crate::kit::{Account, ApiError, ErrorKind};
@@ -10,6 +11,7 @@ use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::Unit;
+use angelia_core::commands::{Plan, Shown};
 use angelia_core::egress::{Dedupe, Rate, Target};
 use angelia_core::error::Result;
 use angelia_core::vault::Way;
@@ -115,6 +117,18 @@ impl Platform for Telegram {
 
     fn webhooks(self: Arc<Self>, ingress: Ingress) -> Router {
         webhook::routes(Listener { bot: self, ingress })
+    }
+
+    fn commands(&self) -> Option<&BotCommands> {
+        Some(&self.commands)
+    }
+
+    fn shown_commands(&self) -> BoxFuture<'_, Result<Vec<Shown>>> {
+        Box::pin(self.listed_commands())
+    }
+
+    fn register_commands<'a>(&'a self, plan: &'a Plan) -> BoxFuture<'a, Result<()>> {
+        Box::pin(self.list_commands(plan))
     }
 
     fn account(&self) -> Option<&Account> {

@@ -343,7 +343,7 @@ pub(super) fn why(reason: DropReason, language: Language) -> Why {
 }
 
 /// What admission gets to see of a line.
-fn observe<T>(line: &NewLine, addressed: bool, ask: impl FnOnce(Observed<'_>) -> T) -> T {
+pub(super) fn observe<T>(line: &NewLine, addressed: bool, ask: impl FnOnce(Observed<'_>) -> T) -> T {
     ask(Observed {
         platform: NAME,
         bot: BOT,

@@ -1,6 +1,7 @@
 //! The built-in platform: rooms on the connector itself, no account needed.
 
 mod address;
+mod commands;
 mod descriptor;
 mod follow;
 mod guide;

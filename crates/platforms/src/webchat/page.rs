@@ -29,6 +29,8 @@ const FILES: &[(&str, &str)] = &files![
     "index.html",
     "announce.js",
     "api.js",
+    "commands.css",
+    "commands.js",
     "composer.js",
     "frame.css",
     "guide.js",

@@ -5,7 +5,7 @@ use super::hub::Hub;
 use super::open_rooms::{self, OpenDoors};
 use super::read::{Look, Reads};
 use super::room::person_of;
-use super::{BOT, NAME, follow, ingest, page, press, read, story, verify};
+use super::{BOT, NAME, commands, follow, ingest, page, press, read, story, verify};
 use crate::admission::{Admission, Presence};
 use angelia_core::directory::BotKey;
 use angelia_core::error::Error;
@@ -96,6 +96,7 @@ pub fn routes(setup: Setup) -> Router {
         .route("/chat/api/rooms/{room}/messages/{id}", put(ingest::edit))
         .route("/chat/api/rooms/{room}/messages/{id}/story", get(story::story))
         .route("/chat/api/rooms/{room}/messages/{id}/press", post(press::press))
+        .route("/chat/api/rooms/{room}/commands", get(commands::list))
         .route("/chat/api/rooms/{room}/events", get(follow::follow))
         .route("/chat/api/rooms/{room}/interrupt", post(ingest::stop))
         .layer(DefaultBodyLimit::max(MAX_BODY))

@@ -45,7 +45,7 @@ static BLOCK: Block = Block {
     ],
     check: |_| Ok(()),
     unreachable: |_, url| Some(("platform", format!("is \"wecom\", but WeCom cannot post to {url}"))),
-    commands: None,
+    has_commands: false,
     make,
     sample: include_str!("block.toml"),
 };

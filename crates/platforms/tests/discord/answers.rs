@@ -1,7 +1,7 @@
 //! From what an agent says to somebody who waits to what that person sees.
 
 use super::edge::{BOT, Edge, TOKEN};
-use super::world::{edit, send};
+use super::world::{edit, push_commands, send};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::egress::Dedupe;
 use angelia_core::error::Kind;
@@ -217,10 +217,14 @@ async fn whoever_waits_in_vain_is_told() {
 #[tokio::test]
 async fn commands_are_registered_for_the_application() {
     let edge = Edge::new().await;
-    let shown = edge.bot.commands_push().await.unwrap();
+    let shown = push_commands(&*edge.bot).await;
     let names: Vec<&str> = shown.iter().map(|command| command.name.as_str()).collect();
     assert_eq!(names, ["ask", "new", "stop", "status", "help"]);
     assert!(shown[0].options[0].required);
-    assert_eq!(edge.api.calls(), ["GET applications/@me", "PUT applications/78/commands"]);
-    assert_eq!(edge.bot.commands_show().await.unwrap().len(), 1);
+    let asked = ["GET applications/@me", "GET applications/78/commands"];
+    assert_eq!(
+        edge.api.calls(),
+        [&asked[..], &["GET applications/@me", "PUT applications/78/commands"]].concat()
+    );
+    assert_eq!(edge.bot.shown_commands().await.unwrap().len(), 1);
 }

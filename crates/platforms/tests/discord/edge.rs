@@ -9,8 +9,10 @@ use angelia_core::ports::Ports;
 use angelia_core::secret::Secret;
 use angelia_core::store::{ActionId, PageSize, VaultStore};
 use angelia_core::vault::Capability;
-use angelia_platforms::discord::{Config, Discord, default_commands};
-use angelia_platforms::{Answer, Delivery, Earlier, Ingress, Outcome, Platform, Stop};
+use angelia_platforms::discord::{Config, Discord};
+use angelia_platforms::{
+    Answer, Delivery, Earlier, FromGateways, Ingress, Outcome, Platform, Stop, default_commands,
+};
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Request, StatusCode, Uri};
@@ -123,6 +125,7 @@ impl Edge {
             public_key: Some(hex(key.verifying_key().as_bytes())),
             interactions: Rendering::Event,
             commands: default_commands(),
+            gateway_commands: FromGateways::default(),
         };
         let bot = Discord::new(config, ports.clone()).unwrap();
         let door = Arc::new(Door::new(instance));

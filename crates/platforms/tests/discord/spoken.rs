@@ -66,7 +66,7 @@ async fn entries(world: &World) -> Vec<Interaction> {
 async fn over_the_socket_a_command_is_deferred_and_answered_in_its_place() {
     let world = World::started(json!({})).await;
     let fake = &world.fake;
-    world.bot().commands_push().await.unwrap();
+    world.push_commands().await;
     let (ann, guild) = (fake.user("ann").await, fake.guild("ops").await);
     let channel = fake.channel(&guild.id, "general").await;
     let asked = fake.slash(&channel, &ann, "ask", json!({"question": "why?"})).await;
@@ -105,7 +105,7 @@ async fn over_the_socket_a_command_is_deferred_and_answered_in_its_place() {
 async fn a_long_answer_whose_replies_are_lost_is_said_once() {
     let world = World::started(json!({})).await;
     let fake = &world.fake;
-    world.bot().commands_push().await.unwrap();
+    world.push_commands().await;
     let (ann, guild) = (fake.user("ann").await, fake.guild("ops").await);
     let channel = fake.channel(&guild.id, "general").await;
     let asked = fake.slash(&channel, &ann, "ask", json!({"question": "why?"})).await;
@@ -130,7 +130,7 @@ async fn a_long_answer_whose_replies_are_lost_is_said_once() {
 #[tokio::test]
 async fn over_the_socket_whoever_reaches_nobody_is_told() {
     let mut world = World::started(json!({})).await;
-    world.bot().commands_push().await.unwrap();
+    world.push_commands().await;
     let (ann, guild) = (world.fake.user("ann").await, world.fake.guild("ops").await);
     let channel = world.fake.channel(&guild.id, "general").await;
     *world.door.place.lock().unwrap() = "discord:1".into();
@@ -155,7 +155,7 @@ async fn over_the_socket_whoever_reaches_nobody_is_told() {
 #[tokio::test]
 async fn over_the_socket_a_store_that_hangs_is_not_waited_for() {
     let mut world = World::started(json!({})).await;
-    world.bot().commands_push().await.unwrap();
+    world.push_commands().await;
     let (ann, guild) = (world.fake.user("ann").await, world.fake.guild("ops").await);
     let channel = world.fake.channel(&guild.id, "general").await;
     // So that nothing of the guild is left to be committed.

@@ -7,6 +7,7 @@ use angelia_core::admission::{
 };
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
+use angelia_core::commands::{Command, Elsewhere, plan, wanted};
 use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;
 use angelia_core::error::{Error, Result};
@@ -19,10 +20,10 @@ use angelia_core::store::{ActionId, Cursor, IdentityStore, Intake, NewGateway, P
 use angelia_engines::inspect::Inspect;
 use angelia_engines::local_bus::LocalBus;
 use angelia_engines::store::sqlite::Sqlite;
-use angelia_platforms::discord::{Config, Discord, default_commands};
+use angelia_platforms::discord::{Config, Discord};
 use angelia_platforms::{
-    Admission, Deaf, Delivery, Earlier, Ingress, Linking, Outcome, Overheard, Platform, Presence, Progress,
-    Reach, Seal, Stop, Which,
+    Admission, Deaf, Delivery, Earlier, FromGateways, Ingress, Linking, Outcome, Overheard, Platform,
+    Presence, Progress, Reach, Seal, Stop, Which, default_commands,
 };
 use angelia_testkit::discord::FakeDiscord;
 use futures_util::future::BoxFuture;
@@ -134,6 +135,7 @@ impl World {
             public_key: None,
             interactions: Rendering::Auto,
             commands: default_commands(),
+            gateway_commands: FromGateways::default(),
         }
     }
 
@@ -214,6 +216,11 @@ impl World {
         shards.retain(|cursor| cursor.stream.starts_with("shard:"));
         assert_eq!(shards.len(), 1, "{shards:?}");
         shards.remove(0)
+    }
+
+    /// Has Discord show the configured commands.
+    pub(crate) async fn push_commands(&self) {
+        push_commands(&*self.bot()).await;
     }
 
     pub(crate) fn bot(&self) -> Arc<Discord> {
@@ -417,4 +424,14 @@ impl Admission for Door {
     fn moved<'a>(&'a self, _bot: &'a BotKey, _from: &'a str, _to: &'a str) -> BoxFuture<'a, Result<()>> {
         unreachable!("nothing moves on Discord")
     }
+}
+
+/// Has the provider of a bot show the configured commands and no others; what it shows then.
+pub(crate) async fn push_commands(bot: &dyn Platform) -> Vec<Command> {
+    let commands = bot.commands().unwrap();
+    let wanted = wanted(&commands.own, &[], &commands.rules);
+    let shown = bot.shown_commands().await.unwrap();
+    let plan = plan(wanted, &shown, &[], Elsewhere::Go, &commands.rules);
+    bot.register_commands(&plan).await.unwrap();
+    plan.wanted()
 }

@@ -89,6 +89,8 @@ class Calls:
 
     async def do_setmycommands(self, given):
         commands = structured(given, "commands") or []
+        if len(commands) > 100:
+            raise bad("BOT_COMMANDS_TOO_MUCH")
         for command in commands:
             if not re.fullmatch(r"[a-z0-9_]{1,32}", command.get("command", "")):
                 raise bad("BOT_COMMAND_INVALID")

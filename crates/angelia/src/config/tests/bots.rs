@@ -44,7 +44,7 @@ fn bots_are_read_and_printed() {
         "\n# api_url is not set: the provider's own address is used\n# gateway_url is not set: Discord's own",
         "\ntoken = { file = \"/run/t\" }\nname = \"telegram\"\n",
         "\n# gateway_url is not set: it is for Discord\n",
-        "\n# commands is not set: it is for Discord\ningest = \"poll\"\n",
+        "\ngateway_commands = \"auto\"\ningest = \"poll\"\n",
     ] {
         assert!(printed.contains(line), "{line}\n{printed}");
     }
@@ -167,7 +167,7 @@ fn every_platform_has_its_keys() {
 #[test]
 fn a_key_of_another_platform_names_it() {
     for (bot, line, words) in [
-        (TELEGRAM, "commands = []", "`bots.commands` is for discord bots"),
+        (SMS, "commands = []", "`bots.commands` is for discord and telegram bots"),
         (SMS, "token = { env = \"T\" }", "`bots.token` is for discord and telegram bots"),
         (TELEGRAM, "gateway_url = \"wss://x\"", "`bots.gateway_url` is for discord bots"),
         (DISCORD, "ingest = \"poll\"", "`bots.ingest` is for telegram bots"),

@@ -9,8 +9,8 @@ const TOKEN_SECONDS = 300;
 const USER_AGENT = 'angelia-gateway/0.1';
 
 export class Agent {
-  /** Dials in with `{ url, id, secret }`. */
-  static async dial(credentials) {
+  /** Dials in with `{ url, id, secret }`, and perhaps tells its commands. */
+  static async dial(credentials, command_manifest) {
     const agent = new Agent();
     agent.inbound = [];
     agent.interrupts = 0;
@@ -23,7 +23,7 @@ export class Agent {
       agent.socket.onopen = done;
       agent.socket.onerror = (event) => failed(new Error(`the agent cannot dial in: ${event.message}`));
     });
-    agent.#write({ type: 'hello', platform: 'webchat', botId: 'webchat' });
+    agent.#write({ type: 'hello', platform: 'webchat', botId: 'webchat', command_manifest });
     await until('the descriptor', () => agent.described);
     return agent;
   }

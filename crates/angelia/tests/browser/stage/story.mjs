@@ -59,8 +59,8 @@ class Stage {
     return { ...invitation, server, gateway, api: new Person(server.url, invitation.room, invitation.key) };
   }
 
-  async agent(gateway) {
-    const agent = await Agent.dial(gateway);
+  async agent(gateway, commands) {
+    const agent = await Agent.dial(gateway, commands);
     this.#clearing.push(() => agent.hangUp());
     return agent;
   }

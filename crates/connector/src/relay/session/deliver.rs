@@ -260,7 +260,7 @@ impl Session {
             EntryKind::Message | EntryKind::Stop => Form::Inbound,
             EntryKind::Interaction => match self.rendering(entry) {
                 Rendering::Event => Form::Event,
-                Rendering::Auto if self.profile.loses_forwards => Form::Event,
+                Rendering::Auto if self.profile.loses_forwards || self.is_only_own(entry) => Form::Event,
                 Rendering::Auto | Rendering::Passthrough => Form::Request,
             },
         }
@@ -282,9 +282,16 @@ impl Session {
                 let (session_key, chat_id) = (entry.session_key.to_string(), entry.chat_id.to_string());
                 return Some(ConnectorFrame::InterruptInbound { session_key, chat_id }.to_line());
             }
-            Form::Inbound => inbound_line(&id, platform, bot, &self.readable(&entry.body)),
+            Form::Inbound => match self.reworded(entry) {
+                Some(event) => {
+                    let event = serde_json::to_vec(&event).ok()?;
+                    inbound_line(&id, platform, bot, &self.readable(&event))
+                }
+                None => inbound_line(&id, platform, bot, &self.readable(&entry.body)),
+            },
             Form::Event => {
-                let event = serde_json::to_vec(&Interaction::read(&entry.body)?.event).ok()?;
+                let event = Interaction::read(&entry.body)?.event;
+                let event = serde_json::to_vec(&self.in_words(entry, event)).ok()?;
                 inbound_line(&id, platform, bot, &self.readable(&event))
             }
             Form::Request => {
@@ -394,6 +401,21 @@ impl Session {
         self.jobs.push(Box::pin(async move {
             if let Err(error) = relay.identities.keep_fronts(instance, fronts).await {
                 tracing::warn!(%error, "what a gateway fronts could not be kept");
+            }
+            Done::Noted(Ownership::Ours)
+        }));
+    }
+
+    /// Remembers which commands the gateway knows now.
+    pub(super) fn keep_commands(&mut self) {
+        let (relay, instance) = (self.relay.clone(), self.record.instance);
+        let Some(commands) = self.handshake.take_commands() else { return };
+        if *relay.identities.now().commands(instance) == *commands {
+            return;
+        }
+        self.jobs.push(Box::pin(async move {
+            if let Err(error) = relay.identities.keep_commands(instance, commands).await {
+                tracing::warn!(%error, "the commands of a gateway could not be kept");
             }
             Done::Noted(Ownership::Ours)
         }));

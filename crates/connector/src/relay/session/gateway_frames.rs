@@ -211,6 +211,8 @@ impl Session {
         self.profile.loses_forwards &= hello.command_manifest.is_none();
         self.turns.met(turns::peer(self.profile, hello.command_manifest.is_some()));
         self.handshake.fronts(hello);
+        let dropped = self.handshake.commands(hello);
+        self.relay.metrics.add(Counter::CommandsDropped, dropped as u64);
         let (ours, known) = (self.relay.bots.descriptors(), self.relay.identities.now());
         let routed = known.routes().platforms(&self.record.tenant, self.record.instance);
         if let Some(line) = self.handshake.hello(descriptor_for(hello, &ours, &routed), now) {

@@ -10,6 +10,7 @@ mod deliver;
 mod gateway_frames;
 mod held_lines;
 mod idle;
+mod own_commands;
 mod readable;
 mod turns;
 
@@ -413,6 +414,7 @@ impl Session {
         self.note_habit(habit);
         if let Some(repeat) = self.handshake.complete(now) {
             self.keep_fronts();
+            self.keep_commands();
             if let Some(line) = repeat {
                 self.outgoing.line(&line);
             }

@@ -1,5 +1,6 @@
 //! The records, as they are kept.
 
+mod commands;
 mod directory;
 mod journal;
 mod lease;
@@ -8,6 +9,7 @@ mod seals;
 mod tries;
 mod vault;
 
+pub use commands::{Commands, ManifestRow, RegisteredRow};
 pub use directory::{ChatRow, CursorRow, MintedRow, MissedRow, NoticeRow, PieceRow, QuarantineRow};
 pub use journal::{JournalRow, LedgerRow};
 pub use lease::{LeaseRow, NodeRow};
@@ -27,7 +29,7 @@ use crate::turns::WhileBusy;
 use crate::vault::Capability;
 
 /// Every table of records. What engines write and search is made of these.
-pub const TABLES: [&Table; 37] = [
+pub const TABLES: [&Table; 39] = [
     NoteRow::TABLE,
     TenantRow::TABLE,
     RemovalRow::TABLE,
@@ -42,6 +44,8 @@ pub const TABLES: [&Table; 37] = [
     RouteRow::TABLE,
     FrontRow::TABLE,
     PolicyRow::TABLE,
+    ManifestRow::TABLE,
+    RegisteredRow::TABLE,
     AuditRow::TABLE,
     AuditLine::TABLE,
     PersonRow::TABLE,

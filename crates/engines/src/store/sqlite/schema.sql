@@ -143,6 +143,23 @@ CREATE TABLE policies (
     PRIMARY KEY (instance, platform)
 ) WITHOUT ROWID;
 
+-- The commands that a gateway declared, as a JSON array.
+CREATE TABLE manifests (
+    instance INTEGER NOT NULL PRIMARY KEY,
+    commands TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- The commands that were registered for a bot at its provider: their names as a JSON array, and
+-- what tells that list from others.
+CREATE TABLE registered_commands (
+    platform      TEXT NOT NULL,
+    bot           TEXT NOT NULL,
+    names         TEXT NOT NULL,
+    form          TEXT NOT NULL,
+    registered_at INTEGER NOT NULL,
+    PRIMARY KEY (platform, bot)
+) WITHOUT ROWID;
+
 CREATE TABLE gateway_secrets (
     id          INTEGER PRIMARY KEY,
     tenant      TEXT NOT NULL,

@@ -1,6 +1,7 @@
 // Where people write: text, an answer to a line, names of files. What is half
 // written survives a reload.
 
+import { CommandMenu } from "./commands.js";
 import { handle } from "./keys.js";
 import { excerpt } from "./line.js";
 import { drop, keep, recall } from "./memory.js";
@@ -23,6 +24,7 @@ export class Composer {
   /** `parts` are the elements, `onSend({ text, reply_to, files })` takes a line. */
   constructor(parts, onSend) {
     Object.assign(this, parts, { onSend });
+    this.menu = new CommandMenu(this.field, () => this.#changed());
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.#send();
@@ -48,6 +50,7 @@ export class Composer {
     this.field.value = draft.text ?? "";
     this.#files = draft.files ?? [];
     this.#showFiles();
+    this.menu.open(room);
     this.reply(draft.reply ?? null);
   }
 
@@ -84,6 +87,7 @@ export class Composer {
   #changed() {
     const text = this.field.value;
     this.#grow();
+    this.menu.changed();
     const length = text.length > NEARLY ? [...text].length : 0;
     const tooLong = length > MOST_CHARACTERS;
     this.count.hidden = length <= NEARLY;
@@ -105,6 +109,7 @@ export class Composer {
     // A finger has no Shift+Enter, so there Enter breaks and the button sends.
     // While a word is composed, Enter belongs to the keyboard.
     if (event.isComposing || event.keyCode === 229) return;
+    if (this.menu.pressed(event)) return;
     if (event.key !== "Enter" || event.shiftKey || isTouch()) return;
     event.preventDefault();
     this.#send();
