@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests: a failed expectation is a panic")]
 
 mod platforms {
+    mod auto_threads;
     mod commands;
     mod context;
     mod deletes;
@@ -51,6 +52,7 @@ mod platforms {
     mod telegram_turns;
     mod telegram_webhook;
     mod telegram_world;
+    mod threads;
     mod wecom;
     mod wecom_edge;
     mod wecom_stage;

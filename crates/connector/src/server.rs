@@ -4,7 +4,7 @@ use crate::admin::{self, Admin, Bearers, IdentityOptions, SelfService};
 use crate::admin_token::AdminToken;
 use crate::bootstrap::{check_key, furnish, oauth_key, recall_standing};
 use crate::cluster::{Cluster, Facts, Presence, Sharing};
-use crate::egress::{Egress, EgressTimings};
+use crate::egress::{Beginnings, Egress, EgressTimings};
 use crate::identities::Identities;
 use crate::ingress::{Bots, Drops, Listeners, RecentTalk, RoutedAdmission};
 use crate::keyring::Keyring;
@@ -128,6 +128,8 @@ pub(crate) struct Parts {
     pub(crate) memory: Arc<Memory>,
     pub(crate) wake: Arc<Waker>,
     pub(crate) refusal_log: Arc<RefusalLog>,
+    /// Where messages wait for threads of their own.
+    pub(crate) beginnings: Arc<Beginnings>,
 }
 
 /// The running server.
@@ -207,6 +209,7 @@ impl Server {
         }
         life.supervise("clock", upkeep, Upkeep::watch_clock);
         self.egress.resume().await?;
+        life.supervise("threads", &self.egress, Egress::open_threads);
         wake.begin().await?;
         life.supervise("wake", wake, Waker::run);
         life.supervise("identities", identities, Identities::keep_following);
@@ -368,6 +371,7 @@ impl Parts {
             cluster,
             presence,
             refusal_log: RefusalLog::new(ports.records.clone(), metrics.clone()),
+            beginnings: Arc::default(),
             ports,
             metrics,
             keys,

@@ -225,7 +225,8 @@ fn actions(view: &mut View<'_>, message: &str) -> Result<Vec<ActionTrace>> {
 fn sender(view: &mut View<'_>, bot: &BotKey, chat: &str, message: &str) -> Result<Option<InstanceId>> {
     let found = of_chat(view, (chat, message), ActionId(0), MOST_ACTIONS)?;
     let wrote = |row: &&LedgerRow| {
-        let is_new = !["edit", "delete", REMARK].contains(&row.op.as_str());
+        // A thread may have the id of the message it was opened from, which is a person's.
+        let is_new = !["edit", "delete", "thread_create", "thread_rename", REMARK].contains(&row.op.as_str());
         is_new && row.gateway_id.is_some() && row.platform == *bot.platform && row.bot == *bot.bot
     };
     Ok(found.iter().find(wrote).filter(|row| row.state == ActionState::Sent.as_str()).map(|row| row.instance))

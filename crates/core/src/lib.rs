@@ -14,6 +14,7 @@
 //! | Who is known: tenants, gateways, routes, tokens; may this one dial? | [`identity`] |
 //! | Which commands do people see, and what becomes of one? | [`commands`] |
 //! | What answers an interaction, and until when? | [`vault`] |
+//! | Which messages open threads, and who renames them? | [`threads`] |
 //! | What is kept of chats? | [`directory`] |
 //! | What are people told, and in which language? | [`notices`], [`own_words`] |
 //! | How often may something happen? | [`limit`], [`limit_per_address`] |
@@ -55,6 +56,7 @@ pub mod seal;
 pub mod secret;
 pub mod space;
 pub mod store;
+pub mod threads;
 pub mod turns;
 pub mod vault;
 pub mod visible;
@@ -75,6 +77,7 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("What agents send", egress::delivery::LIMITS),
     ("What agents send", prompts::LIMITS),
     ("Gateways and who signs in", commands::LIMITS),
+    ("What agents send", threads::LIMITS),
     ("Disk", space::LIMITS),
     ("Disk", inbox::LIMITS),
     ("Time and the audit log", clock::LIMITS),

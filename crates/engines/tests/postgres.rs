@@ -27,6 +27,8 @@ mod store {
     mod notices;
     #[path = "../postgres/open.rs"]
     pub(crate) mod open;
+    #[path = "../store/openings.rs"]
+    mod openings;
     #[path = "../store/people.rs"]
     pub(crate) mod people;
     #[path = "../postgres/posts.rs"]

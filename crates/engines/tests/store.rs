@@ -18,6 +18,7 @@ mod store {
     mod moves;
     mod notices;
     pub(crate) mod open;
+    mod openings;
     mod people;
     mod prompts;
     mod seals;

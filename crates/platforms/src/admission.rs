@@ -89,6 +89,9 @@ pub trait Admission: Send + Sync {
     /// whether it was good or not. An error means that nothing was tried.
     fn link(&self, typed: Linking) -> BoxFuture<'_, Result<String>>;
 
+    /// Something that was taken in waits for a thread of its own in a chat.
+    fn opens(&self, _bot: &BotKey, _chat_id: &str) {}
+
     /// A chat has a new id: its routes and what is known of it move, durably,
     /// before anything is read from the new one.
     fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> BoxFuture<'a, Result<()>>;

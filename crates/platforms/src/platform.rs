@@ -14,6 +14,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::inbox::Rendering;
 use angelia_core::secret::Secret;
 use angelia_core::store::ActionId;
+use angelia_core::threads::{KnownThread, Moved, Opened};
 use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
@@ -141,6 +142,34 @@ pub trait Platform: Bot + Send + Sync {
         _emoji: &'a str,
         _remove: bool,
     ) -> Option<BoxFuture<'a, Result<ActionResult>>> {
+        None
+    }
+
+    /// Opens a thread below a chat, from one of its messages where the platform does so, if `may`
+    /// says so right before; and keeps what there is to know of it. Never recorded.
+    fn open_thread<'a>(
+        &'a self,
+        _target: &'a Target,
+        _name: &'a str,
+        _message_id: Option<&'a str>,
+        _may: &'a (dyn Fn() -> bool + Sync),
+    ) -> BoxFuture<'a, Result<Opened, Outcome>> {
+        Box::pin(async { Err(Outcome::Refused { why: "this platform opens no threads".into() }) })
+    }
+
+    /// Whether opening a thread from the same message twice opens one.
+    fn reopens(&self) -> bool {
+        false
+    }
+
+    /// What is known of the thread that a target is; inside, `None` if it is none. `None` where the
+    /// platform itself sees to it under which condition threads are renamed.
+    fn thread<'a>(&'a self, _target: &'a Target) -> Option<BoxFuture<'a, Result<Option<KnownThread>>>> {
+        None
+    }
+
+    /// Where a message goes on that opened a thread in a chat; `None` if it stays.
+    fn moved(&self, _chat_id: &str, _opened: &Opened) -> Option<Moved> {
         None
     }
 

@@ -8,6 +8,8 @@ Prints every event it sees as one JSON line, and does what people tell it:
   type            shows that it types
   wide TEXT       sends into every text channel of the guild at once, and tells how long that took
   history         reads the channel back from its beginning
+  open NAME       opens a thread from the message, and renames it
+  threads         tells of the guild's threads, as Discord lists them
   sync            registers its slash commands
   button          sends a message with a button, which defers, then changes the message
 
@@ -139,6 +141,13 @@ class Bot(discord.Client):
         elif order == "sync":
             synced = await self.tree.sync()
             tell("synced", names=[command.name for command in synced])
+        elif order == "threads":
+            found = await message.guild.active_threads()
+            tell("threads", found=[[thread.name, thread.parent.name, str(thread.id)] for thread in found])
+        elif order == "open":
+            thread = await message.create_thread(name=text)
+            await thread.edit(name=f"{text} again")
+            tell("opened", id=str(thread.id), parent=thread.parent.name)
         elif order == "button":
             await message.channel.send("here", view=Pressed())
 

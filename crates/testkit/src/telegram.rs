@@ -143,6 +143,12 @@ impl FakeTelegram {
         self.made("supergroup", &json!({ "title": title, "members": members, "forum": true })).await
     }
 
+    /// The same where the bot may open topics: it is an administrator.
+    pub async fn managed_forum(&self, title: &str, members: &[i64]) -> i64 {
+        let ask = json!({ "title": title, "members": members, "forum": true, "admin": true });
+        self.made("supergroup", &ask).await
+    }
+
     /// A channel in which the bot may post.
     pub async fn channel(&self, title: &str, owner: i64) -> i64 {
         self.made("channel", &json!({ "title": title, "members": [owner] })).await
@@ -152,6 +158,18 @@ impl FakeTelegram {
     pub async fn topic(&self, forum: i64, by: i64, name: &str) -> i64 {
         let ask = json!({ "chat": forum, "from": by, "name": name });
         number(&self.ask("topic", &ask).await["thread"])
+    }
+
+    /// A person renames a topic.
+    pub async fn rename_topic(&self, forum: i64, thread: i64, by: i64, name: &str) {
+        self.ask("rename_topic", &json!({ "chat": forum, "thread": thread, "from": by, "name": name })).await;
+    }
+
+    /// The topics of a forum, as (thread id, name).
+    pub async fn topics(&self, forum: i64) -> Vec<(i64, String)> {
+        let shown = self.ask("topics", &json!({ "chat": forum })).await;
+        let topics = shown["topics"].as_array().into_iter().flatten();
+        topics.map(|topic| (number(&topic["thread"]), text(&topic["name"]).to_owned())).collect()
     }
 
     /// Makes a supergroup of a group; returns the new chat's id.

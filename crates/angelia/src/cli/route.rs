@@ -6,7 +6,7 @@ use crate::remote::Remote;
 use crate::show;
 use angelia_connector::admin::api;
 use angelia_connector::admin::types::{AddRoute, MakeCode, Nothing, RemoveRoute};
-use angelia_core::admission::{Approve, Context};
+use angelia_core::admission::{Approve, Context, Threads};
 use angelia_core::error::Result;
 use angelia_core::turns::WhileBusy;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -54,6 +54,10 @@ pub(super) enum RouteCommand {
         /// nothing of what a reply refers to. 20 if not said.
         #[arg(long, value_name = "N|off|any[,N]")]
         context: Option<Context>,
+        /// Whether each conversation in a shared place gets a thread of its own: auto, where the bot
+        /// may open one (a thread on Discord, a topic on Telegram); off, which is what holds otherwise.
+        #[arg(long, value_name = "auto|off", value_parser = threads())]
+        threads: Option<Threads>,
     },
     /// Lists the routes.
     #[command(after_help = "Examples:\n  angelia route list\n  angelia route list --unrouted")]
@@ -109,12 +113,19 @@ fn approve() -> impl TypedValueParser<Value = Approve> {
         .map(|word| if word == "any" { Approve::Any } else { Approve::Turn })
 }
 
+/// Whether conversations get threads, as an option.
+fn threads() -> impl TypedValueParser<Value = Threads> {
+    PossibleValuesParser::new(["auto", "off"])
+        .map(|word| if word == "auto" { Threads::Auto } else { Threads::Off })
+}
+
 pub(super) async fn ask(remote: &Remote, command: RouteCommand) -> Result<Answer> {
     match command {
-        RouteCommand::Add { place, terms, bot, while_busy, approve, context } => {
+        RouteCommand::Add { place, terms, bot, while_busy, approve, context, threads } => {
             let allow = terms.allow();
             let Terms { tenant, gateway, free, .. } = terms;
-            let route = AddRoute { place, tenant, bot, gateway, allow, free, while_busy, approve, context };
+            let route =
+                AddRoute { place, tenant, bot, gateway, allow, free, while_busy, approve, context, threads };
             Answer::of(remote, api::ADD_ROUTE.ask(&route), show::added_route).await
         }
         RouteCommand::List { unrouted: false } => {

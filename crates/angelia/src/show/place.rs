@@ -5,7 +5,7 @@ use super::{harmless, moment, perhaps, table};
 use angelia_connector::admin::types::{
     Invitation, People, RemovedRoute, RevokedPerson, Route, RouteCode, Routes, Unrouted,
 };
-use angelia_core::admission::{Approve, Context};
+use angelia_core::admission::{Approve, Context, Threads};
 use angelia_core::turns::WhileBusy;
 use std::fmt::Write as _;
 
@@ -24,6 +24,7 @@ pub(crate) fn routes(answer: &Routes) -> String {
             route.free.then(|| "free".to_owned()),
             (route.approve == Approve::Any).then(|| "approve any".to_owned()),
             context.map(|context| format!("context {context}")),
+            (route.threads == Threads::Auto).then(|| "threads auto".to_owned()),
         ];
         let further: Vec<String> = further.into_iter().flatten().collect();
         let whose = [perhaps(&route.bot), harmless(&route.tenant), perhaps(&route.gateway)];

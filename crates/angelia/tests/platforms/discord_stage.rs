@@ -101,8 +101,18 @@ impl Stage {
         socket.hello("discord", self.discord.bot_id()).await;
         let descriptor = socket.frame().await["descriptor"].clone();
         assert_eq!(descriptor["max_message_length"], 2000, "{descriptor}");
-        let ops =
-            json!(["send", "edit", "typing", "follow_up", "get_chat_info", "react", "prompt", "delete"]);
+        let ops = json!([
+            "send",
+            "edit",
+            "typing",
+            "follow_up",
+            "get_chat_info",
+            "react",
+            "prompt",
+            "delete",
+            "thread_create",
+            "thread_rename"
+        ]);
         assert_eq!((&descriptor["supported_ops"], &descriptor["pii_safe"]), (&ops, &json!(false)));
         Agent { socket }
     }

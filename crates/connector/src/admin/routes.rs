@@ -6,7 +6,7 @@ use super::gateways::{check_welcome, gateway};
 use super::other_nodes::{self, HeardPlace};
 use super::types::Nothing;
 use crate::bootstrap::DEFAULT_TENANT;
-use angelia_core::admission::{self, Allow, Approve, Context, Place, RouteOptions};
+use angelia_core::admission::{self, Allow, Approve, Context, Place, RouteOptions, Threads};
 use angelia_core::audit::Actor;
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::{Error, Result};
@@ -41,6 +41,8 @@ asked! {
         /// What the agent gets to know of what was not said to it: `off`, a number of lines, `any`
         /// for those of everybody there, or `any,50`; if not said, 20 lines of those who may speak.
         pub context: Option<Context>,
+        /// Whether conversations get threads of their own, where the bot may open them; if not said, off.
+        pub threads: Option<Threads>,
     }
 
     /// A route to be taken away.
@@ -98,6 +100,8 @@ answered! {
         pub approve: Approve,
         /// What the agent gets to know of what was not said to it.
         pub context: Context,
+        /// Whether conversations get threads of their own.
+        pub threads: Threads,
     }
 
     /// The last places that spoke without a route.
@@ -157,6 +161,7 @@ pub(super) async fn add(admin: Arc<Admin>, body: AddRoute) -> Result<Route> {
     route.while_busy = body.while_busy;
     route.options.approve = body.approve.unwrap_or_default();
     route.options.context = body.context.unwrap_or_default();
+    route.options.threads = body.threads.unwrap_or_default();
     let shown = show(&admin, &route);
     store_route(&admin, route).await?;
     Ok(shown)
@@ -267,6 +272,7 @@ pub(super) fn show(admin: &Admin, route: &admission::Route) -> Route {
         while_busy: route.while_busy,
         approve: route.options.approve,
         context: route.options.context,
+        threads: route.options.threads,
     }
 }
 

@@ -6,6 +6,7 @@
 
 use super::action::{Origin, OutboundAction, Reply, perhaps_sent};
 use super::capability::Claims;
+use super::openings::{NoThread, open_for_other};
 use super::{Egress, chat_info, chats, draft, react, target_lookup};
 use crate::cluster::Subject;
 use angelia_contract::action::{Action, ActionResult};
@@ -13,6 +14,7 @@ use angelia_core::directory::BotKey;
 use angelia_core::egress::{Goal, Target};
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::InstanceId;
+use angelia_core::threads::Opened;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::{Arc, Weak};
@@ -71,6 +73,21 @@ pub(super) fn chat_info(egress: &Arc<Egress>, action: Arc<OutboundAction>) {
     });
 }
 
+/// Has the node that holds the bot open a thread.
+pub(super) async fn open_thread(
+    egress: &Egress,
+    action: &OutboundAction,
+    within: Duration,
+) -> Result<Opened, NoThread> {
+    let question = Question::of(&action.origin, &action.target, Some(&action.action));
+    let key = egress.bot_key(action.bot);
+    let told = egress.cluster.calls().ask(&key, Subject::Egress, question, within).await;
+    match told.map(serde_json::from_value::<Result<Opened, String>>) {
+        Some(Ok(told)) => told.map_err(NoThread::Refused),
+        _ => Err(NoThread::NotNow("the node that has the bot did not tell".into())),
+    }
+}
+
 /// Has the node that holds the bot ask its provider where a chat is, and keep that.
 pub(super) async fn look_up(
     egress: &Egress,
@@ -126,6 +143,10 @@ async fn answer(egress: &Arc<Egress>, bot: &BotKey, what: Value) -> Option<Value
             chat_info::chat_info(egress, action);
             let told = tokio::time::timeout(TOLD_WITHIN, told).await.ok()?.ok()?;
             return serde_json::to_value(told).ok();
+        }
+        // Those of gateways are in the ledger.
+        Action::ThreadCreate { .. } if action.origin.gateway_id.is_none() => {
+            return serde_json::to_value(open_for_other(egress, &action).await).ok();
         }
         // Everything else is in the ledger.
         _ => {}

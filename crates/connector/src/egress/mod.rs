@@ -15,6 +15,8 @@
 //! | What do the others do? | `elsewhere.rs` |
 //! | How are they asked what is not written down? | `asked.rs` |
 //! | Who goes on with what a node left in the web chat? | `left_behind.rs` |
+//!
+//! Threads for what comes in are opened here as well, within the same limits: `openings.rs`.
 
 mod action;
 mod asked;
@@ -28,6 +30,7 @@ mod elsewhere;
 mod follow_up;
 mod in_hand;
 mod left_behind;
+mod openings;
 mod outbox;
 mod perform;
 mod prompt;
@@ -36,9 +39,11 @@ mod react;
 mod remark;
 mod resume;
 mod target_lookup;
+mod threads;
 mod typing;
 
 pub use angelia_core::egress::EgressTimings;
+pub(crate) use openings::Beginnings;
 pub(crate) use target_lookup::LIMITS;
 
 use crate::cluster::Cluster;
@@ -58,12 +63,13 @@ use angelia_core::egress::{Goal, NO_CAPABILITY, Owner, Refusal, Sender, decide};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::memory::{HeldBytes, Memory};
-use angelia_core::ports::{ActionId, Ledger, Upkeep};
+use angelia_core::ports::{ActionId, Ingest, Ledger, Upkeep};
 use angelia_core::records::Records;
 use capability::Claims;
 use chats::ChatQueues;
 use draft::Drafts;
 use elsewhere::Elsewhere;
+use openings::OpeningWork;
 use outbox::Outbox;
 use rate_limit::{RateLimit, RefusalLimit};
 use react::Marks;
@@ -78,6 +84,7 @@ const HINTS: [&str; 3] = ["thread_id", "notify", "user_id"];
 /// Everything that is on its way out, and what it takes to get it there.
 pub(crate) struct Egress {
     ledger: Arc<dyn Ledger>,
+    ingest: Arc<dyn Ingest>,
     records: Arc<dyn Records>,
     upkeep: Arc<dyn Upkeep>,
     bots: Arc<Bots>,
@@ -103,6 +110,9 @@ pub(crate) struct Egress {
     refusals: Arc<RefusalLimit>,
     marks: Marks,
     drafts: Drafts,
+    /// Where messages wait for threads, and what is done about it.
+    beginnings: Arc<Beginnings>,
+    openings: OpeningWork,
     target_lookup: TargetLookup,
     timings: EgressTimings,
     notices: Notices,
@@ -116,6 +126,7 @@ impl Egress {
         let outboxes = (0..parts.bots.all().len()).map(|bot| Outbox::of(parts, bot)).collect();
         let egress = Arc::new(Self {
             ledger: parts.ports.ledger.clone(),
+            ingest: parts.ports.ingest.clone(),
             records: parts.ports.records.clone(),
             upkeep: parts.ports.upkeep.clone(),
             bots: parts.bots.clone(),
@@ -134,6 +145,8 @@ impl Egress {
             refusals: Arc::default(),
             marks: Marks::default(),
             drafts: Drafts::default(),
+            beginnings: parts.beginnings.clone(),
+            openings: OpeningWork::default(),
             target_lookup: TargetLookup::default(),
             timings,
             notices,

@@ -6,7 +6,7 @@ use super::action::OutboundAction;
 use super::chats::{ChatKey, FirstPart, Inbox};
 use super::outbox::ActingAs;
 use super::rate_limit::{Permit, Slot};
-use super::{Egress, delete, elsewhere, prompt};
+use super::{Egress, delete, elsewhere, prompt, threads};
 use crate::telemetry::Counter;
 use angelia_contract::action::Action;
 use angelia_core::clock;
@@ -211,6 +211,7 @@ pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> R
         }
     };
     prompt::took(&egress, &action, number, &outcome).await;
+    threads::took(&egress, &action, &outcome).await;
     let outcome = match outcome {
         // Not its sender may not, but this node.
         Outcome::Refused { .. } if progress.not_now.load(Ordering::Acquire) => {
@@ -231,9 +232,10 @@ async fn prepare(
     number: ActionId,
     progress: &dyn Progress,
 ) -> Result<(), Outcome> {
-    if !matches!(action.action, Action::Prompt { .. } | Action::Delete { .. }) {
+    if !matches!(action.action, Action::Prompt { .. } | Action::Delete { .. } | Action::ThreadRename { .. }) {
         return Ok(());
     }
+    threads::check(egress, action).await?;
     delete::check(egress, action).await?;
     prompt::write_down(egress, action, number).await?;
     let refused = || Outcome::Refused { why: "the sender may not write there any more".into() };

@@ -4,6 +4,7 @@ use super::RecentTalk;
 use super::drops::{Drops, NoRouteNotices};
 use crate::admin::until_known;
 use crate::cluster::{self, Cluster};
+use crate::egress::Beginnings;
 use crate::identities::{Commands, Identities};
 use crate::refusal_log::RefusalLog;
 use crate::server::Parts;
@@ -37,6 +38,7 @@ pub(crate) struct RoutedAdmission {
     hints: Arc<NoRouteNotices>,
     refusal_log: Arc<RefusalLog>,
     metrics: Arc<Metrics>,
+    beginnings: Arc<Beginnings>,
     tries: Tries,
     talk: Arc<RecentTalk>,
 }
@@ -59,6 +61,7 @@ impl RoutedAdmission {
             drops,
             refusal_log: parts.refusal_log.clone(),
             metrics: parts.metrics.clone(),
+            beginnings: parts.beginnings.clone(),
             tries: Tries::default(),
             talk,
         })
@@ -122,6 +125,10 @@ impl Admission for RoutedAdmission {
 
     fn why_dropped(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)> {
         self.drops.why(which)
+    }
+
+    fn opens(&self, bot: &BotKey, chat_id: &str) {
+        self.beginnings.heard(bot, chat_id);
     }
 
     fn moved<'a>(&'a self, bot: &'a BotKey, from: &'a str, to: &'a str) -> BoxFuture<'a, Result<()>> {

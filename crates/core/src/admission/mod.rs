@@ -14,7 +14,7 @@ pub use context::{Audience, Context, MOST_LINES, USUAL_LINES, Whose};
 pub use own_commands::{is_stop, link_command, may_hold_code};
 pub use place::{Grammar, Place, Places, direct};
 pub use reason::DropReason;
-pub use route::{Allow, Approve, Route, RouteOptions, Routes, fronts};
+pub use route::{Allow, Approve, Route, RouteOptions, Routes, Threads, fronts};
 
 use crate::inbox::InstanceId;
 use crate::turns::WhileBusy;

@@ -39,6 +39,17 @@ pub enum Approve {
     Any,
 }
 
+/// Whether conversations in a shared place get threads of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Threads {
+    /// They go on where they are begun.
+    #[default]
+    Off,
+    /// Each gets a thread, where the bot may open one.
+    Auto,
+}
+
 /// What a route says beyond whose place it is. A word of a later release is passed over.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -49,6 +60,9 @@ pub struct RouteOptions {
     /// What the agent gets to know of what was not said to it.
     #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
     pub context: Context,
+    /// Whether conversations get threads of their own.
+    #[serde(deserialize_with = "or_default", skip_serializing_if = "is_default")]
+    pub threads: Threads,
 }
 
 fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(given: D) -> Result<T, D::Error> {

@@ -7,6 +7,7 @@ use crate::identity::routes;
 use crate::notices;
 use crate::records::rows::ChatRow;
 use crate::records::{Direction, Key, Record, View};
+use crate::threads;
 
 /// Moves a chat and its topics; what has moved there already stays as it is. Answers why its
 /// routes could not follow: whatever told of the move is not held up by a route that cannot be read.
@@ -24,6 +25,7 @@ pub fn move_chat(
     move_facts(view, bot, from, to)?;
     notices::follow(view, bot, from, to)?;
     pieces::leave(view, bot, from)?;
+    threads::follow(view, bot, from, to)?;
     Ok(routes::follow(view, bot, from, to, by).err())
 }
 

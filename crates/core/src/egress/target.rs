@@ -3,6 +3,7 @@
 use super::{Sender, authorize};
 use crate::admission::{Route, Routes};
 use crate::prompts;
+use crate::threads;
 use angelia_contract::action::{Action, Metadata};
 use angelia_contract::frame::Outbound;
 use serde_json::Value;
@@ -35,6 +36,11 @@ impl Target {
 
     /// Where an action would write; `None` if it names no chat.
     pub fn of(action: &Action) -> Option<Self> {
+        if let Action::ThreadRename { chat_id, message_id, .. } = action {
+            // What is renamed counts, whichever chat the frame names beside it.
+            let thread_id = Some(message_id.clone()).filter(|thread| thread != chat_id);
+            return Some(Self { chat_id: chat_id.clone(), thread_id });
+        }
         let thread_id = action.metadata().and_then(thread_id);
         action.chat_id().map(|chat_id| Self { chat_id: chat_id.to_owned(), thread_id })
     }
@@ -190,6 +196,11 @@ fn usable(action: &Action) -> Result<Target, Refusal> {
             unusable(format!("the text is longer than {MAX_CONTENT} bytes"))
         }
         Action::FollowUp { .. } => Err(Refusal::InVault),
+        Action::ThreadCreate { thread_name, .. } | Action::ThreadRename { thread_name, .. }
+            if threads::clean(thread_name).is_none() =>
+        {
+            unusable("a thread needs a name".into())
+        }
         Action::Prompt { .. } if let Err(why) = prompts::usable(action) => unusable(why.to_owned()),
         _ => Target::of(action).ok_or_else(|| Refusal::Unusable("this action names no chat".into())),
     }
@@ -219,5 +230,13 @@ mod tests {
         }
         assert_eq!(target(json!({"op": "get_chat_info", "chat_id": "7"})), Some(Target::chat("7")));
         assert_eq!(target(json!({"op": "fly"})), None);
+        let renamed = |thread: &str| {
+            let elsewhere = json!({ "thread_id": "8" });
+            target(
+                json!({"op": "thread_rename", "chat_id": "7", "message_id": thread, "metadata": elsewhere}),
+            )
+        };
+        assert_eq!(renamed("9"), Some(Target { chat_id: "7".into(), thread_id: Some("9".into()) }));
+        assert_eq!(renamed("7"), Some(Target::chat("7")));
     }
 }

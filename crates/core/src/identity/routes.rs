@@ -1,7 +1,7 @@
 //! Routes as records: adding, moving and removing them. Finding one is `admission/route.rs`.
 
 use super::tenants;
-use crate::admission::{Allow, Approve, Context, Place, Route};
+use crate::admission::{Allow, Approve, Context, Place, Route, Threads};
 use crate::audit::{Actor, AuditEntry};
 use crate::directory::BotKey;
 use crate::error::{Error, Result};
@@ -24,8 +24,12 @@ pub fn add(view: &mut View<'_>, route: &Route, action: &'static str, by: &Actor)
     let approve = (row.options.approve == Approve::Any).then_some(", approve any");
     let context = Some(row.options.context).filter(|context| *context != Context::default());
     let context = context.map(|context| format!(", context {context}"));
-    let terms = allowed + busy.as_deref().unwrap_or_default() + approve.unwrap_or_default();
-    let terms = terms + context.as_deref().unwrap_or_default();
+    let threads = (row.options.threads == Threads::Auto).then_some(", threads auto");
+    let terms = allowed
+        + busy.as_deref().unwrap_or_default()
+        + approve.unwrap_or_default()
+        + context.as_deref().unwrap_or_default()
+        + threads.unwrap_or_default();
     view.put(&row);
     view.audit(&AuditEntry::done(by, action, &row.tenant, &place.to_string()).with(terms));
     Ok(())

@@ -9,7 +9,10 @@ use crate::inbox::{CancellableWrite, InstanceId};
 use crate::lease::Under;
 use crate::prompts::Press;
 use crate::seal::Sealed;
+use crate::threads::Moved;
 use crate::vault::NewCapability;
+use bytes::Bytes;
+use std::time::Duration;
 
 /// How far a bot has read one of its streams: a shard of its socket, its updates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +58,11 @@ pub struct Intake {
     pub traffic: Vec<Traffic>,
     /// A message that was admitted.
     pub entry: Option<NewEntry>,
+    /// Whether its entry waits for a thread of its own: then it is kept apart, and is in the log
+    /// when it is [released](Ingest::release).
+    pub opens: bool,
+    /// Whether others of its conversation may wait for threads: it waits behind those, and opens none.
+    pub follows: bool,
     /// What its answer may use; kept only with an entry that is new.
     pub capability: Option<NewCapability>,
     /// Whether the entry is still wanted when it is written. If it is not, everything
@@ -81,6 +89,8 @@ pub struct Intake {
 pub struct Taken {
     /// What became of its entry.
     pub appended: Option<Appended>,
+    /// Whether its entry waits for a thread of its own.
+    pub opens: bool,
     /// What became of its revision.
     pub revised: Option<Revised>,
     /// Whether the instance of its entry is gone: everything but the entry was written.
@@ -94,6 +104,45 @@ pub struct Taken {
     pub full: bool,
 }
 
+/// A message that waits for a thread of its own.
+#[derive(Clone, Debug)]
+pub struct Opening {
+    /// Its number; grows.
+    pub id: i64,
+    /// Whose it is.
+    pub tenant: String,
+    /// Who gets it.
+    pub instance: InstanceId,
+    /// The bot that received it.
+    pub bot: BotKey,
+    /// Where it was written.
+    pub chat_id: String,
+    /// The provider's id.
+    pub message_id: String,
+    /// The event, as it would be without a thread.
+    pub body: Bytes,
+}
+
+/// Which messages that wait for threads are looked for.
+#[derive(Clone, Debug)]
+pub enum Openings {
+    /// Those of one chat.
+    OfChat(BotKey, String),
+    /// Those that came so long ago, of any.
+    OlderThan(Duration),
+}
+
+/// What became of a message that waited for a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Released {
+    /// It is in the log.
+    InLog,
+    /// It waits no more: somebody was first, or it was deleted.
+    Gone,
+    /// Nobody serves its instance any more.
+    NoInstance,
+}
+
 /// Taking in what bots receive.
 pub trait Ingest: Send + Sync {
     /// Commits everything, all or none, in order. Whoever says how far it has read says under
@@ -105,4 +154,15 @@ pub trait Ingest: Send + Sync {
         under: Option<Under>,
         intakes: Vec<Intake>,
     ) -> BoxFuture<'_, Result<Vec<Taken>>>;
+
+    /// Messages that wait for threads, in order; some of them.
+    fn openings(&self, which: Openings) -> BoxFuture<'_, Result<Vec<Opening>>>;
+
+    /// Notes that a thread is about to be opened for a message, so that a crash is known of;
+    /// answers how often that was noted, this time among them. `None` if it waits no more, or
+    /// somebody noted it less than `within` ago.
+    fn begin_opening(&self, id: i64, within: Duration) -> BoxFuture<'_, Result<Option<u32>>>;
+
+    /// Puts a message that waited into the log: where it moved to, or as it was.
+    fn release(&self, id: i64, moved: Option<Moved>) -> BoxFuture<'_, Result<Released>>;
 }

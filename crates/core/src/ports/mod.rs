@@ -15,7 +15,7 @@ mod upkeep;
 pub use crate::lease::{Lease, LeaseToken, Leases, Term, Under, lease_lost};
 pub use bus::{Bus, BusStats, Control, Following, Hint, HintKind, Listener, Said, Topic};
 pub use inboxes::{Conversation, Gap, Inboxes, Listed, ListedInbox, Overdue};
-pub use ingest::{Cursor, Ingest, Intake, NewQuarantined, Taken, Traffic};
+pub use ingest::{Cursor, Ingest, Intake, NewQuarantined, Opening, Openings, Released, Taken, Traffic};
 pub use ledger::{
     Accepted, ActionId, ActionOutcome, Ledger, LeftOpen, MAX_OUTCOMES, NewAction, StoredAction,
     owner_replaced,

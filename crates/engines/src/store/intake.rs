@@ -6,21 +6,23 @@ use super::db::{Ask, Failure, Sql, values};
 use super::engine::{Engine, Store};
 use super::inbox::{enforce_disk, enforce_quota, revise, withdraw};
 use super::txn::Txn;
-use super::{footprint, records, tenant_bytes, vault};
+use super::{footprint, openings, records, tenant_bytes, vault};
 use angelia_core::directory::{BotKey, Chat};
 use angelia_core::error::Result;
 use angelia_core::identity::instances::NAMELESS;
 use angelia_core::inbox::refusal::{self, Arrival};
 use angelia_core::inbox::{CONVERSATION_REFRESH, Entry, InstanceId, Mark, Seq};
 use angelia_core::lease;
-use angelia_core::ports::{Hint, HintKind, LeaseToken, Under};
+use angelia_core::ports::{Hint, HintKind, LeaseToken, Opening, Openings, Released, Under};
 use angelia_core::prompts::{self, Answered, Press};
 use angelia_core::quarantine;
 use angelia_core::store::{
     Appended, BoxFuture, Cursor, Ingest, Intake, NewEntry, NewQuarantined, Taken, Traffic,
 };
+use angelia_core::threads::Moved;
 use angelia_core::turns::WhileBusy;
 use angelia_core::vault::NewCapability;
+use std::time::Duration;
 
 impl<E: Engine> Ingest for Store<E> {
     fn take_in(
@@ -33,6 +35,18 @@ impl<E: Engine> Ingest for Store<E> {
             angelia_core::fail::point("before_append");
         }
         self.0.take_in(bot, under, intakes)
+    }
+
+    fn openings(&self, which: Openings) -> BoxFuture<'_, Result<Vec<Opening>>> {
+        openings::openings(self, which)
+    }
+
+    fn begin_opening(&self, id: i64, within: Duration) -> BoxFuture<'_, Result<Option<u32>>> {
+        openings::begin_one(self, id, within)
+    }
+
+    fn release(&self, id: i64, moved: Option<Moved>) -> BoxFuture<'_, Result<Released>> {
+        openings::release_one(self, id, moved)
     }
 }
 
@@ -115,9 +129,14 @@ fn take_in(txn: &mut dyn Txn, bot: &BotKey, intake: &Intake) -> Sql<Taken> {
         if takes_messages(txn, entry.instance)? {
             // What came before answers nothing again, and no question that was asked since.
             let press = intake.press.as_ref();
-            let seen = if press.is_some() { seen(txn, entry)? } else { None };
+            let waits = openings::waits(txn, intake)?;
+            let seen = if press.is_some() || waits.is_some() { seen(txn, entry)? } else { None };
             match (seen, press) {
                 (Some(seq), _) => taken.appended = Some(Appended::Seen(seq)),
+                (None, None) if let Some(waits) = waits => {
+                    openings::hold(txn, entry, waits)?;
+                    taken.opens = true;
+                }
                 (None, press) => match answer(txn, press)? {
                     Answered::Now => {
                         let capability = intake.capability.as_ref();
@@ -209,6 +228,11 @@ fn seen(txn: &mut dyn Txn, new: &NewEntry) -> Sql<Option<Seq>> {
 
 /// Appends one entry in the open transaction, for an instance that is there and locked.
 pub(super) fn append(txn: &mut dyn Txn, new: &NewEntry) -> Sql<Appended> {
+    append_from(txn, new, &new.chat_id)
+}
+
+/// The same for one that goes on in another chat than it was written in, by which it is seen once.
+pub(super) fn append_from(txn: &mut dyn Txn, new: &NewEntry, written_in: &str) -> Sql<Appended> {
     let appended_at = txn.now();
     txn.lock(new.instance)?;
     let before = txn.mark(new.instance)?;
@@ -222,7 +246,7 @@ pub(super) fn append(txn: &mut dyn Txn, new: &NewEntry) -> Sql<Appended> {
             new.kind.as_str(),
             new.platform,
             new.bot,
-            new.chat_id,
+            written_in,
             new.tenant,
             new.instance,
             new.received_at,
@@ -231,7 +255,8 @@ pub(super) fn append(txn: &mut dyn Txn, new: &NewEntry) -> Sql<Appended> {
         ],
     )?;
     let Some(journal) = journal else {
-        let seen = seen(txn, new)?.map(Appended::Seen);
+        let chat_id = written_in.into();
+        let seen = seen(txn, &NewEntry { chat_id, ..new.clone() })?.map(Appended::Seen);
         return seen.ok_or_else(|| Failure::Damaged("what was seen is gone".into()));
     };
     let mark = Mark { tail: seq, ..before };

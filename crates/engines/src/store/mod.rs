@@ -9,6 +9,7 @@ mod footprint;
 mod inbox;
 mod intake;
 mod ledger;
+mod openings;
 mod outbox;
 pub mod postgres;
 mod prune;

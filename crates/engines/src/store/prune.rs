@@ -18,6 +18,7 @@ use angelia_core::prompts::PROMPTS_FOR;
 use angelia_core::quarantine::QUARANTINE_FOR;
 use angelia_core::records::{FEED_FOR, FEED_KEPT};
 use angelia_core::store::{ForgottenGateway, Pruned};
+use angelia_core::threads::THREADS_FOR;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,6 +122,7 @@ fn prune_small(txn: &mut dyn Txn) -> Sql<bool> {
         ("gaps", "lost_at", GAPS_FOR),
         ("turns", "opened_at", TURNS_FOR),
         ("prompts", "asked_at", PROMPTS_FOR),
+        ("created_threads", "created_at", THREADS_FOR),
     ] {
         let Some(old) = old(txn, stamp, kept_for) else { return Ok(false) };
         txn.execute(&format!("DELETE FROM {table} WHERE {old}"), &[])?;

@@ -90,6 +90,8 @@ pub(super) fn forget_instance(txn: &mut dyn Txn, instance: InstanceId) -> Sql<()
         "capabilities",
         "turns",
         "prompts",
+        "openings",
+        "created_threads",
     ] {
         txn.execute(&format!("DELETE FROM {table} WHERE instance = $1"), values![instance])?;
     }
@@ -197,7 +199,8 @@ fn empty_instance(txn: &mut dyn Txn, instance: InstanceId, budget: &mut Budget) 
     if !all || !clear(txn, capabilities, of, delete, budget, drop)? || !budget.allows(0) {
         return Ok(false);
     }
-    for table in ["gaps", "fronts", "policies", "manifests", "notices"] {
+    let tables = ["gaps", "fronts", "policies", "manifests", "notices", "openings", "created_threads"];
+    for table in tables {
         txn.execute(&format!("DELETE FROM {table} WHERE instance = $1"), values![instance])?;
     }
     Ok(true)

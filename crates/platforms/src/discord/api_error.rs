@@ -32,13 +32,18 @@ pub(super) mod code {
     pub(super) const INVALID_WEBHOOK_TOKEN: u64 = 50_027;
     /// Also what a message is refused with that may not answer the one it names.
     pub(in super::super) const INVALID_FORM: u64 = 50_035;
+    /// What is said of a message that has a thread.
+    pub(in super::super) const HAS_THREAD: u64 = 160_004;
     pub(in super::super) const CANNOT_READ_ANSWERED: u64 = 160_002;
     /// What is said to an interaction that was answered before.
     pub(in super::super) const ACKNOWLEDGED: u64 = 40_060;
     pub(super) const UNKNOWN_CHANNEL: u64 = 10_003;
-    pub(super) const MISSING_ACCESS: u64 = 50_001;
+    pub(in super::super) const MISSING_ACCESS: u64 = 50_001;
     pub(super) const CANNOT_DM: u64 = 50_007;
-    pub(super) const MISSING_PERMISSIONS: u64 = 50_013;
+    pub(super) const WRONG_CHANNEL: u64 = 50_024;
+    pub(super) const THREAD_ARCHIVED: u64 = 50_083;
+    pub(super) const TOO_MANY_THREADS: u64 = 160_006;
+    pub(in super::super) const MISSING_PERMISSIONS: u64 = 50_013;
 }
 
 /// What to tell an operator whose token is refused.
@@ -176,6 +181,9 @@ fn next_step(number: u64) -> Option<&'static str> {
         code::MISSING_PERMISSIONS => Some("give the bot Send Messages in this channel"),
         code::MISSING_ACCESS => Some("give the bot View Channel there"),
         code::UNKNOWN_CHANNEL => Some("the channel was deleted, or the bot was removed from it"),
+        code::WRONG_CHANNEL => Some("this kind of channel has nothing of the sort"),
+        code::THREAD_ARCHIVED => Some("somebody has to write in the thread first"),
+        code::TOO_MANY_THREADS => Some("some threads of this server have to be archived first"),
         code::CANNOT_DM => Some("this person does not take direct messages from the bot"),
         _ => None,
     }

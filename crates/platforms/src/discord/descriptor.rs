@@ -15,14 +15,26 @@ pub fn descriptor() -> Descriptor {
         max_message_length: MAX_MESSAGE_CHARS,
         supports_edit: true,
         supports_context: true,
+        supports_threads: true,
         markdown_dialect: "discord".into(),
         len_unit: LenUnit::Chars,
         emoji: "🎮".into(),
         platform_hint: "A Discord server or direct message. Discord's own Markdown is shown; tables are not."
             .into(),
-        supported_ops: ["send", "edit", "typing", "follow_up", "get_chat_info", "react", "prompt", "delete"]
-            .map(String::from)
-            .to_vec(),
+        supported_ops: [
+            "send",
+            "edit",
+            "typing",
+            "follow_up",
+            "get_chat_info",
+            "react",
+            "prompt",
+            "delete",
+            "thread_create",
+            "thread_rename",
+        ]
+        .map(String::from)
+        .to_vec(),
         ..Descriptor::default()
     }
 }

@@ -28,6 +28,7 @@ mod shard;
 mod spread;
 mod take;
 mod take_interaction;
+mod threads;
 pub mod verify;
 mod webhook;
 

@@ -161,6 +161,7 @@ pub(super) struct Channel {
     pub(super) name: Lenient<String>,
     pub(super) topic: Lenient<String>,
     pub(super) recipients: List<User>,
+    pub(super) owner_id: Lenient<Id>,
 }
 
 /// A guild. Its channels stay unread, so that one of them cannot hide the others.

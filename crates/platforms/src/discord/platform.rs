@@ -10,7 +10,7 @@ use super::{Discord, NAME, address, react, webhook};
 use crate::commands::BotCommands;
 use crate::health::{Checkup, Health};
 use crate::ingress::Ingress;
-use crate::kit::Account;
+use crate::kit::{Account, refused};
 use crate::platform::{Answer, Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
@@ -19,6 +19,7 @@ use angelia_core::directory::ChatKind;
 use angelia_core::egress::{Bot, Dedupe, Rate, Target, Whereabouts};
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::Rendering;
+use angelia_core::threads::{KnownThread, Moved, Opened};
 use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
@@ -39,7 +40,7 @@ const CHAT_BUDGET: Rate = Rate { calls: 5, per: Duration::from_secs(5), burst: 4
 
 impl Discord {
     /// The channel that a target means; `None` if its ids are none.
-    fn channel_of<'a>(&self, target: &'a Target) -> Option<&'a str> {
+    pub(super) fn channel_of<'a>(&self, target: &'a Target) -> Option<&'a str> {
         let written = target.thread_id.as_deref().unwrap_or(&target.chat_id);
         let are_ids = [&target.chat_id, written].into_iter().all(|id| address::snowflake(id).is_some());
         are_ids.then_some(written)
@@ -75,7 +76,10 @@ impl Platform for Discord {
 
     fn dedupe(&self, action: &Action, way: Option<Way>) -> Dedupe {
         match (action, way) {
-            (Action::Delete { .. }, _) => Dedupe::Yes,
+            (Action::Delete { .. } | Action::ThreadRename { .. }, _) => Dedupe::Yes,
+            // A message has one thread.
+            (Action::ThreadCreate { message_id: Some(_), .. }, _) => Dedupe::Yes,
+            (Action::ThreadCreate { message_id: None, .. }, _) => Dedupe::No,
             // One that may post further pieces leans on their nonces.
             (Action::Edit { content, .. }, _) if pieces::parts(content).len() <= 1 => Dedupe::Yes,
             // The same in the same place, for as long as that is there. What is said behind
@@ -138,8 +142,44 @@ impl Platform for Discord {
         emoji: &'a str,
         remove: bool,
     ) -> Option<BoxFuture<'a, Result<ActionResult>>> {
-        let call = react::call(self.channel_of(target)?, message_id, emoji, remove)?;
+        let channel = self.channel_of_message(target, message_id)?;
+        let call = react::call(&channel, message_id, emoji, remove)?;
         Some(Box::pin(self.mark(call)))
+    }
+
+    fn open_thread<'a>(
+        &'a self,
+        target: &'a Target,
+        name: &'a str,
+        message_id: Option<&'a str>,
+        may: &'a (dyn Fn() -> bool + Sync),
+    ) -> BoxFuture<'a, Result<Opened, Outcome>> {
+        Box::pin(async move {
+            let channel = self.channel_of(target).ok_or_else(|| refused("this is not a chat"))?;
+            self.open_below(channel, name, message_id, may).await
+        })
+    }
+
+    fn reopens(&self) -> bool {
+        true
+    }
+
+    fn thread<'a>(&'a self, target: &'a Target) -> Option<BoxFuture<'a, Result<Option<KnownThread>>>> {
+        let channel = self.channel_of(target)?;
+        Some(Box::pin(self.known_thread(channel)))
+    }
+
+    fn moved(&self, chat_id: &str, opened: &Opened) -> Option<Moved> {
+        let thread = || opened.thread_id.clone();
+        Some(Moved {
+            chat_id: thread(),
+            chat_type: type_of(ChatKind::Thread),
+            thread_id: thread(),
+            parent_chat_id: Some(chat_id.to_owned()),
+            is_topic: false,
+            name: opened.name.clone(),
+            own: opened.own,
+        })
     }
 
     fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {

@@ -60,6 +60,16 @@ impl Discord {
                 work.ask(&content, reply_to.as_deref(), &prompts::choices(&options)).await
             }
             (Action::Delete { message_id, .. }, _) => work.delete(&message_id).await,
+            (Action::ThreadCreate { thread_name, message_id, .. }, _) => {
+                fail::point("action_sending");
+                let may = || work.progress.still_allowed();
+                let opened = self.open_below(channel, &thread_name, message_id.as_deref(), may).await;
+                opened.map(|opened| opened.thread_id)
+            }
+            (Action::ThreadRename { thread_name, .. }, _) => {
+                let renamed = self.rename(channel, &thread_name, || work.progress.still_allowed()).await;
+                renamed.map(|()| channel.to_owned())
+            }
             (Action::Edit { message_id, content, .. }, _) => work.edit(&message_id, &content).await,
             (other, _) => Err(refused(format!("Discord has no {:?} here", other.op()))),
         };
@@ -266,7 +276,9 @@ pub(super) fn post(channel: &str, text: &str, nonce: Option<String>, reply_to: O
         body["nonce"] = nonce.into();
         body["enforce_nonce"] = true.into();
     }
-    if let Some(answered) = reply_to.filter(|id| address::snowflake(id).is_some()) {
+    // What opened a thread has its id, and is in the channel above: it cannot be answered there.
+    let is_here = |id: &&str| *id != channel && address::snowflake(id).is_some();
+    if let Some(answered) = reply_to.filter(is_here) {
         // The answer survives what it answers.
         body["message_reference"] = json!({ "message_id": answered, "fail_if_not_exists": false });
     }

@@ -14,7 +14,7 @@ use angelia_core::clock::UnixMillis;
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::seal::{self, Sealed};
 use angelia_core::store::{Intake, NewEntry, NewQuarantined, Taken, Traffic, Withdrawal};
-use angelia_core::{clock, error};
+use angelia_core::{clock, error, threads};
 use std::sync::Arc;
 
 /// What is kept of something that cannot be read and may hold a link code.
@@ -135,6 +135,10 @@ impl Reader {
             Ok(admitted) => {
                 let author = normalize::answered_author(&message);
                 sighting.inform(&self.ingress, key, &admitted, false, (&mut event, author.as_ref()));
+                let chat = &spot.chat.chat;
+                let has_threads = chat.kind == ChatKind::Group && chat.scope.is_some();
+                heard.intake.opens = has_threads && threads::begins(&admitted, &event, addressed);
+                heard.intake.follows = threads::follows(&admitted, &event);
                 let entry = inbound::entry(key, &event, admitted, clock::wall());
                 heard.is_for(entry.map_err(never)?, sighting);
             }
@@ -225,6 +229,9 @@ impl Reader {
         if sighting.is_some() {
             // Where an interaction told of its chat, the store knows more than what is at hand.
             self.discord.account.directory.unlearn(&intake.chats);
+        }
+        if let (true, Some(sighting)) = (taken.opens, &sighting) {
+            self.ingress.admission.opens(&self.discord.account.key, &sighting.chat_id);
         }
         if intake.quarantined.is_some() {
             self.discord.account.health.count("quarantined");

@@ -13,13 +13,13 @@ use angelia_contract::event::Event;
 use angelia_core::admission::DropReason;
 use angelia_core::directory::{BotKey, Chat, ChatKind};
 use angelia_core::error::{Error, Kind, Result};
-use angelia_core::inbox::WhenFull;
+use angelia_core::inbox::{InstanceId, WhenFull};
 use angelia_core::own_words::OwnWords;
 use angelia_core::ports::Ports;
 use angelia_core::prompts::Press;
 use angelia_core::records::Records;
 use angelia_core::secret::Secret;
-use angelia_core::store::{DirectoryStore, Intake, NewEntry, NewQuarantined, Taken};
+use angelia_core::store::{DirectoryStore, Ingest, Intake, NewEntry, NewQuarantined, Taken};
 use angelia_core::{clock, seal};
 use std::sync::Arc;
 
@@ -84,6 +84,14 @@ impl Account {
             return Ok(());
         }
         self.commit(ingress, Intake { chats, ..Intake::default() }).await.map(drop)
+    }
+
+    /// A thread goes on being meant for an instance.
+    pub async fn engage(&self, ingest: &dyn Ingest, chat_id: &str, instance: InstanceId) -> Result<()> {
+        let engaged = Some((chat_id.to_owned(), instance));
+        ingest.take_in(&self.key, None, vec![Intake { engaged, ..Intake::default() }]).await?;
+        self.directory.change(chat_id, |known| known.engaged = Some(instance));
+        Ok(())
     }
 
     /// What an event makes for the instance it is admitted to; or why nobody gets it. A full

@@ -165,6 +165,9 @@ pub(super) fn explained(failure: String) -> String {
         ("user is deactivated", "the person's account is gone"),
         ("thread not found", "the topic is gone; write to the chat itself or to another topic"),
         ("topic_deleted", "the topic is gone; write to the chat itself or to another topic"),
+        ("not a forum", "the group has no topics: its owner can switch them on in the group's settings"),
+        ("rights to create a topic", "an administrator can give the bot Manage Topics"),
+        ("rights to manage topics", "an administrator can give the bot Manage Topics"),
         ("topic_closed", "the topic is closed; an administrator can open it again"),
         (
             "chat not found",

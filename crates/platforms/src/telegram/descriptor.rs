@@ -17,14 +17,26 @@ pub fn descriptor() -> Descriptor {
         // In private chats; elsewhere a draft is refused, and its gateway edits.
         supports_draft_streaming: true,
         supports_context: true,
+        supports_threads: true,
         markdown_dialect: "markdown_v2".into(),
         len_unit: LenUnit::Utf16,
         emoji: "✈️".into(),
         platform_hint: "A Telegram chat. Markdown is shown; files that people send cannot be fetched.".into(),
         pii_safe: true,
-        supported_ops: ["send", "edit", "typing", "get_chat_info", "react", "prompt", "delete", "draft"]
-            .map(String::from)
-            .to_vec(),
+        supported_ops: [
+            "send",
+            "edit",
+            "typing",
+            "get_chat_info",
+            "react",
+            "prompt",
+            "delete",
+            "thread_create",
+            "thread_rename",
+            "draft",
+        ]
+        .map(String::from)
+        .to_vec(),
         ..Descriptor::default()
     }
 }

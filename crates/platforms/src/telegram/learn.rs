@@ -4,6 +4,7 @@ use super::Telegram;
 use super::parse::{self, Message};
 use angelia_core::directory::{Chat, ChatKind};
 use angelia_core::error::Result;
+use angelia_core::inbox::InstanceId;
 
 /// The row of a topic: found by its group's id and its own.
 pub(super) fn topic_row(chat_id: &str, topic: i64) -> String {
@@ -52,6 +53,12 @@ impl Telegram {
         let Some(language) = message.language() else { return Ok(Vec::new()) };
         let chat = Chat { language: Some(language), ..described(&message.chat) };
         self.account.directory.learn_all(vec![chat]).await
+    }
+
+    /// Whom a topic was opened for, as far as it is at hand: what is said there is meant for them.
+    pub(super) fn engaged_in(&self, message: &Message) -> Option<InstanceId> {
+        let row = topic_row(&message.chat.id(), message.topic()?);
+        self.account.directory.at_hand(&row)?.engaged
     }
 
     /// The name of a topic, as far as it is at hand.

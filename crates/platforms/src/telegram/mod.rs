@@ -27,6 +27,7 @@ mod replies;
 mod send;
 mod sent_messages;
 mod take;
+mod topics;
 mod verify;
 mod webhook;
 

@@ -136,6 +136,8 @@ pub(super) struct Chat {
     pub(super) title: Lenient<String>,
     pub(super) first_name: Lenient<String>,
     pub(super) last_name: Lenient<String>,
+    /// Whether it has topics.
+    pub(super) is_forum: Lenient<bool>,
 }
 
 /// A person, a bot, or the chat in whose name something was said: a channel, or a group

@@ -11,9 +11,11 @@ use crate::platform::{Delivery, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::Unit;
+use angelia_contract::source::chat_type;
 use angelia_core::commands::{Plan, Shown};
 use angelia_core::egress::{Dedupe, Rate, Target};
 use angelia_core::error::Result;
+use angelia_core::threads::{KnownThread, Moved, Opened};
 use angelia_core::vault::Way;
 use axum::Router;
 use futures_util::future::BoxFuture;
@@ -30,7 +32,7 @@ impl Platform for Telegram {
     fn dedupe(&self, action: &Action, _way: Option<Way>) -> Dedupe {
         match action {
             Action::Edit { content, .. } if fits_one(content) => Dedupe::Yes,
-            Action::Delete { .. } => Dedupe::Yes,
+            Action::Delete { .. } | Action::ThreadRename { .. } => Dedupe::Yes,
             _ => Dedupe::No,
         }
     }
@@ -93,6 +95,32 @@ impl Platform for Telegram {
         text: &'a str,
     ) -> Option<BoxFuture<'a, Result<ActionResult>>> {
         Some(Box::pin(self.show_draft(draft::place(target)?, draft_id, text)))
+    }
+
+    fn open_thread<'a>(
+        &'a self,
+        target: &'a Target,
+        name: &'a str,
+        _message_id: Option<&'a str>,
+        may: &'a (dyn Fn() -> bool + Sync),
+    ) -> BoxFuture<'a, Result<Opened, Outcome>> {
+        Box::pin(self.open_topic(target, name, may))
+    }
+
+    fn thread<'a>(&'a self, target: &'a Target) -> Option<BoxFuture<'a, Result<Option<KnownThread>>>> {
+        Some(Box::pin(self.known_topic(target)))
+    }
+
+    fn moved(&self, chat_id: &str, opened: &Opened) -> Option<Moved> {
+        Some(Moved {
+            chat_id: chat_id.to_owned(),
+            chat_type: chat_type::FORUM,
+            thread_id: opened.thread_id.clone(),
+            parent_chat_id: None,
+            is_topic: true,
+            name: opened.name.clone(),
+            own: opened.own,
+        })
     }
 
     fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {

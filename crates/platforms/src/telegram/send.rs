@@ -96,6 +96,16 @@ impl Telegram {
                 let done = self.rewrite(&mut job, &message_id, &content).await;
                 done.map_or_else(|outcome| outcome, |()| Outcome::Sent { message_id, recorded: false })
             }
+            Action::ThreadCreate { thread_name, .. } => {
+                fail::point("action_sending");
+                let opened = self.open_topic(target, &thread_name, || progress.still_allowed()).await;
+                let sent = |topic| Outcome::Sent { message_id: topic, recorded: false };
+                opened.map_or_else(|outcome| outcome, |opened| sent(opened.thread_id))
+            }
+            Action::ThreadRename { message_id, thread_name, .. } => {
+                let done = self.rename_topic(target, &thread_name, || progress.still_allowed()).await;
+                done.map_or_else(|outcome| outcome, |()| Outcome::Sent { message_id, recorded: false })
+            }
             Action::Delete { message_id, .. } => {
                 let done = self.delete(&mut job, &message_id).await;
                 done.map_or_else(|outcome| outcome, |()| Outcome::Sent { message_id, recorded: false })
@@ -321,7 +331,7 @@ impl Telegram {
     }
 
     /// What a failed call means for the delivery.
-    fn outcome(&self, error: ApiError, spot: &Spot) -> Outcome {
+    pub(super) fn outcome(&self, error: ApiError, spot: &Spot) -> Outcome {
         let ApiError { mut kind, mut why } = error;
         if let ErrorKind::Limited { after, .. } = kind {
             let (reach, after) = self.floods.reach(&spot.chat_id, after, clock::mono());

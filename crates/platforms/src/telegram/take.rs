@@ -15,6 +15,7 @@ use angelia_core::clock;
 use angelia_core::egress::Target;
 use angelia_core::error::Result;
 use angelia_core::store::{Cursor, Intake};
+use angelia_core::threads;
 use std::collections::VecDeque;
 
 /// What one update comes to.
@@ -104,7 +105,7 @@ impl Listener {
         if self.bot.is_own(me, message).await? {
             return Ok(digest);
         }
-        let sighting = sighting(message, me);
+        let sighting = Sighting { engaged: self.bot.engaged_in(message), ..sighting(message, me) };
         let text = address::said(me, message.words().0);
         if let Some(consumed) = commands::command(me, message, &text, sighting.addressed) {
             digest.own = consumed;
@@ -125,6 +126,9 @@ impl Listener {
                 let author = normalize::answered_author(message);
                 sighting.inform(&self.ingress, key, &admitted, false, (&mut event, author.as_ref()));
                 digest.intake.chats.extend(self.bot.learn_language(message).await?);
+                let has_topics = message.chat.is_forum == Some(true);
+                digest.intake.opens = has_topics && threads::begins(&admitted, &event, sighting.addressed);
+                digest.intake.follows = threads::follows(&admitted, &event);
                 digest.intake.entry = Some(inbound::entry(key, &event, admitted, clock::wall())?);
             }
             Err(reason) => {
@@ -226,6 +230,9 @@ impl Listener {
         for (digest, taken) in batch.iter().zip(taken) {
             if let Some(pressed) = &digest.pressed {
                 self.bot.tell_presser(pressed.clone().after(taken));
+            }
+            if let (true, Some(sighting)) = (taken.opens, &digest.sighting) {
+                self.ingress.admission.opens(&self.bot.account.key, &sighting.chat_id);
             }
             let reason = if taken.no_instance { Some(DropReason::NoInstance) } else { digest.dropped };
             if let (Some(sighting), Some(reason)) = (&digest.sighting, reason) {

@@ -21,6 +21,8 @@ Changing (POST)
   /_fake/rename    {channel, name?, topic?, parent?}
   /_fake/remove    {channel}
   /_fake/hide      {channel, hidden}         takes a channel out of the bot's sight
+  /_fake/forbid    {channel, what}           takes a permission of the bot away, by discord.py's name; null
+                   gives all back
   /_fake/kick      {guild}                   the bot is thrown out
   /_fake/options   any of options.py         while it runs
 
@@ -46,6 +48,7 @@ Faults (POST)
 Reading (GET)
   /_fake/messages?channel=   [{id, author, own, type, content, edits, reactions: the bot's, nonce, allowed_mentions,
                                reference, attachments, loading, ephemeral, interaction}]
+  /_fake/threads?channel=    [{id, name, owner, own}]: the threads below a channel, oldest first
   /_fake/log?since=          [{n, at, method, path, query, status, fault, channel, parent, guild, person, ids,
                                content, user_agent}]: every request, the places it names in `ids`
   /_fake/state               counters of the gateway and the API, sessions with their highest reported sequence
@@ -150,6 +153,9 @@ class Control:
     def post_hide(self, ask):
         self.world.hide(int(ask["channel"]), ask["hidden"])
 
+    def post_forbid(self, ask):
+        self.world.forbid(int(ask["channel"]), ask["what"])
+
     def post_kick(self, ask):
         self.world.leave(self.backend.get_guild(int(ask["guild"])))
 
@@ -211,6 +217,9 @@ class Control:
 
     def get_messages(self, query):
         return self.world.messages(int(query["channel"]))
+
+    def get_threads(self, query):
+        return self.world.threads(int(query["channel"]))
 
     def get_log(self, query):
         since = int(query.get("since", 0))

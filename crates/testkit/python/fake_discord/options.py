@@ -40,6 +40,8 @@ class Options:
     limit_post: list[float] = dataclasses.field(default_factory=lambda: [5, 5])
     limit_patch: list[float] = dataclasses.field(default_factory=lambda: [5, 5])
     limit_reaction: list[float] = dataclasses.field(default_factory=lambda: [1, 0.25])
+    #: [new names, seconds] per channel or thread.
+    limit_rename: list[float] = dataclasses.field(default_factory=lambda: [2, 600])
     #: [requests, seconds] per method and interaction.
     limit_webhook: list[float] = dataclasses.field(default_factory=lambda: [5, 2])
     #: [requests, seconds] of each other route.

@@ -22,6 +22,25 @@ NONCE_LIMIT, PAGE_LIMIT = 25, 100
 ANSWERABLE = (0, 19, 20, 23)
 
 
+#: Channel types that have threads: text and announcements. How long a thread may be without a word.
+THREADED, ARCHIVED_AFTER = (0, 5), (60, 1440, 4320, 10080)
+
+
+class RenamedTooOften(BackendError):
+    def __init__(self, wait):
+        super().__init__(429, 0, "You are being rate limited.")
+        self.wait = wait
+
+    def to_json(self):
+        return {"message": "You are being rate limited.", "retry_after": round(self.wait, 3), "global": False}
+
+
+def check_name(body):
+    name = body.get("name")
+    if not isinstance(name, str) or not 1 <= len(name.strip()) <= 100:
+        raise form_error("name", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.")
+
+
 class Routes:
     def __init__(self, world, gateway, interactions, options):
         self.world = world
@@ -31,6 +50,7 @@ class Routes:
         self.interactions = interactions
         self.hooks = Hooks(world, interactions, self._simcord)
         self.typing = collections.Counter()
+        self.renames = collections.defaultdict(list)
         self.nonces_repeated = 0
         self.own = [
             ("GET", r"/gateway", self.gateway_url),
@@ -45,6 +65,9 @@ class Routes:
             ("POST", r"/channels/(\d+)/messages", self.send),
             ("PATCH", r"/channels/(\d+)/messages/(\d+)", self.edit),
             ("POST", r"/channels/(\d+)/typing", self.type),
+            ("POST", r"/channels/(\d+)/threads", self.open_thread),
+            ("POST", r"/channels/(\d+)/messages/(\d+)/threads", self.open_thread),
+            ("PATCH", r"/channels/(\d+)", self.rename),
         ]
 
     def answer(self, method, path, body, query, files):
@@ -204,6 +227,49 @@ class Routes:
 
     def edit(self, call, _channel_id, _message_id):
         check_edit(call[2] or {})
+        return self._simcord(call)
+
+    # ------------------------------------------------------------ threads
+
+    def open_thread(self, call, channel_id, message_id=None):
+        """A thread of the bot's; a message has one at the most, under its own id."""
+        body = call[2] or {}
+        channel = self.backend.get_channel(channel_id)
+        self.backend.require_permissions(
+            channel.guild_id, self.world.bot.id, channel_id, "view_channel", "create_public_threads"
+        )
+        if channel.type not in THREADED:
+            raise BackendError(400, 50024, "Cannot execute action on this channel type")
+        check_name(body)
+        if body.get("auto_archive_duration", 1440) not in ARCHIVED_AFTER:
+            raise form_error("auto_archive_duration", "BASE_TYPE_CHOICES", "Value must be one of (60, 1440, 4320, 10080).")
+        if message_id is None and body.get("type") != 11:
+            raise form_error("type", "BASE_TYPE_CHOICES", "this stand-in opens public threads")
+        if message_id is not None:
+            self.backend.get_message(channel_id, message_id)
+            if message_id in self.backend.channels:
+                raise BackendError(400, 160004, "A thread has already been created for this message")
+        ask = {"parent": channel_id, "name": body["name"].strip(), "owner": self.world.bot.id, "message": message_id}
+        return dict(serializers.thread_payload(self.backend, self.world.make_thread(ask)))
+
+    def rename(self, call, channel_id):
+        """Two names in ten minutes, of which no header tells."""
+        body = call[2] or {}
+        if "name" in body:
+            check_name(body)
+            now, times = time.monotonic(), self.renames[channel_id]
+            many, seconds = self.options.limit_rename
+            times[:] = [at for at in times if at > now - seconds]
+            if self.options.limits and len(times) >= many:
+                raise RenamedTooOften(times[0] + seconds - now)
+            channel = self.backend.get_channel(channel_id)
+            state = channel.thread_metadata
+            if state is not None and state.archived:
+                raise BackendError(400, 50083, "Thread is archived")
+            if state is None or channel.owner_id != self.world.bot.id:
+                needed = "manage_threads" if state is not None else "manage_channels"
+                self.backend.require_permissions(channel.guild_id, self.world.bot.id, channel_id, needed)
+            times.append(now)
         return self._simcord(call)
 
     def type(self, call, channel_id):

@@ -179,6 +179,22 @@ class World:
         else:
             self.backend.delete_overwrite(channel_id, self.bot.id)
 
+    def forbid(self, channel_id, what):
+        """Takes a permission away from the bot in a channel; None gives all of them back."""
+        if what is None:
+            self.backend.delete_overwrite(channel_id, self.bot.id)
+            return
+        deny = discord.Permissions(**{what: True}).value
+        self.backend.set_overwrite(channel_id, Overwrite(target_id=self.bot.id, type=OverwriteType.MEMBER, deny=deny))
+
+    def threads(self, parent_id):
+        """The threads below a channel, oldest first."""
+        below = [channel for channel in self.backend.channels.values() if channel.parent_id == parent_id]
+        return [
+            {"id": str(one.id), "name": one.name, "owner": str(one.owner_id), "own": one.owner_id == self.bot.id}
+            for one in sorted(below, key=lambda channel: channel.id) if one.is_thread
+        ]
+
     def make_thread(self, ask):
         """A thread as people start it: from a message, or on its own."""
         parent, owner = int(ask["parent"]), int(ask["owner"])

@@ -14,6 +14,7 @@ not while that is down). POST unless said otherwise; what is refused is a 400 wi
   supergroup     the same and {forum?, username?}
   channel        the same and {username?}
   topic          {chat, from, name?} → {thread, update_id}; close_topic {chat, thread, closed?}
+  rename_topic   {chat, thread, from, name} → {update_id}; topics {chat} → {topics: [{thread, name}]}
   member         {chat, user, status}: what a person or the bot is there
   say            {chat, from?, text?, entities?, thread?, reply_to?, sender_chat?, bot_author?, forward?,
                  photo/voice/document/video/audio/animation/video_note/sticker/location/contact/venue/dice?,

@@ -325,6 +325,41 @@ class Calls:
         stored.reactions = [reaction["emoji"] for reaction in reactions]
         return True
 
+    # --- topics ---
+
+    async def do_createforumtopic(self, given):
+        chat = self.forum(given, "create a topic")
+        name = self.topic_name(given)
+        self.limits.spend(chat.id, chat.private)
+        thread = self.world.open_topic(chat, name)
+        return {"message_thread_id": thread, "name": name, "icon_color": 7322096}
+
+    async def do_editforumtopic(self, given):
+        chat = self.forum(given, "manage topics")
+        topic = chat.topics.get(integer(given, "message_thread_id", 0))
+        if topic is None:
+            raise bad("TOPIC_ID_INVALID")
+        name = self.topic_name(given)
+        if topic["name"] == name:
+            raise bad("TOPIC_NOT_MODIFIED")
+        self.limits.spend(chat.id, chat.private)
+        topic["name"] = name
+        return True
+
+    def forum(self, given, what):
+        chat = self.world.reachable(given.get("chat_id"))
+        if not chat.raw.get("is_forum"):
+            raise bad("the chat is not a forum")
+        if chat.bot != "administrator":
+            raise bad(f"not enough rights to {what}")
+        return chat
+
+    def topic_name(self, given):
+        name = str(given.get("name", "")).strip()
+        if not 1 <= len(name) <= 128:
+            raise bad("TOPIC_TITLE_EMPTY" if not name else "invalid forum topic name length")
+        return name
+
     # --- chats ---
 
     async def do_getchat(self, given):

@@ -57,6 +57,14 @@ class Control:
         thread, update = self.world.make_topic(chat, ask.get("name", "Topic"), self.world.user(ask["from"]))
         return {"thread": thread, "update_id": update}
 
+    def on_rename_topic(self, ask):
+        chat, by = self.world.find(ask["chat"]), self.world.user(ask["from"])
+        return {"update_id": self.world.rename_topic(chat, ask["thread"], ask["name"], by)}
+
+    def on_topics(self, ask):
+        topics = self.world.find(int(ask["chat"])).topics
+        return {"topics": [{"thread": number, "name": topic["name"]} for number, topic in topics.items()]}
+
     def on_close_topic(self, ask):
         self.world.find(ask["chat"]).topics[ask["thread"]]["closed"] = ask.get("closed", True)
         return {}

@@ -179,6 +179,18 @@ class World:
         chat.topics[number] = {"name": name, "closed": False, "first": stored}
         return number, update
 
+    def open_topic(self, chat, name):
+        """One of the bot's own, of which Telegram tells it nothing more."""
+        number = self.peek_message(chat)
+        line = {"forum_topic_created": {"name": name, "icon_color": 7322096}}
+        raw = {**self.build(chat, self.bot, line), "message_thread_id": number, "is_topic_message": True}
+        chat.topics[number] = {"name": name, "closed": False, "first": self.keep(chat, raw, by_bot=True)}
+        return number
+
+    def rename_topic(self, chat, thread, name, by):
+        chat.topics[thread]["name"] = name
+        return self.post(chat, by, {"forum_topic_edited": {"name": name}}, service=True, thread=thread)[1]
+
     def migrate(self, chat, ask):
         """A group becomes a supergroup: a new id, a line in each, and the old id is dead."""
         new = self.make_chat("supergroup", {"title": chat.raw["title"], "id": ask.get("id"), "quiet": True})

@@ -247,6 +247,13 @@ impl FakeDiscord {
         shown.as_array().into_iter().flatten().map(message).collect()
     }
 
+    /// The threads below a channel, oldest first, as (id, name).
+    pub async fn threads(&self, channel: &str) -> Vec<(String, String)> {
+        let shown = self.read(&format!("threads?channel={channel}")).await;
+        let word = |thread: &Value, name: &str| thread[name].as_str().unwrap_or_default().to_owned();
+        shown.as_array().into_iter().flatten().map(|it| (word(it, "id"), word(it, "name"))).collect()
+    }
+
     /// What the bot wrote in a channel, oldest first.
     pub async fn answers(&self, channel: &str) -> Vec<Message> {
         self.messages(channel).await.into_iter().filter(|message| message.own).collect()

@@ -6,6 +6,7 @@ mod journal;
 mod lease;
 mod prompt;
 mod seals;
+mod thread;
 mod tries;
 mod vault;
 
@@ -15,6 +16,7 @@ pub use journal::{JournalRow, LedgerRow};
 pub use lease::{LeaseRow, NodeRow};
 pub use prompt::PromptRow;
 pub use seals::{SealedCapabilityRow, SealedSecretRow, SealedTenantRow, SealedUpdateRow};
+pub use thread::CreatedThreadRow;
 pub use tries::{LinkTriesRow, Times};
 
 use crate::admission::{Allow, Place, Policy, Route, RouteOptions};
@@ -29,7 +31,7 @@ use crate::turns::WhileBusy;
 use crate::vault::Capability;
 
 /// Every table of records. What engines write and search is made of these.
-pub const TABLES: [&Table; 39] = [
+pub const TABLES: [&Table; 40] = [
     NoteRow::TABLE,
     TenantRow::TABLE,
     RemovalRow::TABLE,
@@ -67,6 +69,7 @@ pub const TABLES: [&Table; 39] = [
     SealedCapabilityRow::TABLE,
     Capability::TABLE,
     PromptRow::TABLE,
+    CreatedThreadRow::TABLE,
     JournalRow::TABLE,
     LedgerRow::TABLE,
 ];

@@ -2,14 +2,15 @@
 
 use super::super::db::{Ask, Sql, values};
 use super::super::footprint::{self, ENTRY_LENGTHS};
-use super::super::tenant_bytes;
 use super::super::txn::Txn;
+use super::super::{openings, tenant_bytes};
 use super::evict::enforce_quota;
 use super::{ENTRY_COLUMNS, ENTRY_WIDTH, entry};
 use angelia_core::error::Result;
 use angelia_core::inbox::{Entry, InstanceId, Seq, refusal};
 use angelia_core::ports::Hint;
 use angelia_core::store::{Revised, Revision};
+use angelia_core::threads;
 
 /// An entry before the change.
 struct Waiting {
@@ -26,24 +27,31 @@ struct Waiting {
 /// Replaces what a waiting entry says, at its place in line. A dead letter is
 /// changed too: it may be put back in line.
 pub(in super::super) fn revise(txn: &mut dyn Txn, new: &Revision) -> Sql<Revised> {
+    if let Some(revised) = openings::revise(txn, new)? {
+        return Ok(revised);
+    }
     // What took up other lines stays as it is.
     let old = waiting(txn, new)?.filter(|old| !old.is_final);
     let revised = Revised::of(old.as_ref().map(|old| old.instance), new.instance);
     let Some(old) = old.filter(|_| revised == Revised::Replaced) else { return Ok(revised) };
+    let body = "SELECT body FROM inbox WHERE instance = $1 AND seq = $2";
+    let before: Vec<u8> = txn.one(body, values![old.instance, old.seq], |row| row.get(0))?;
+    let body = threads::keep_place(&before, &new.body).unwrap_or_else(|| new.body.clone());
     let (entry, footprint) = txn.one(
         &format!(
             "UPDATE inbox SET kind = $1, body = $2, revision = revision + 1 WHERE instance = $3 AND seq = $4
              RETURNING {ENTRY_COLUMNS}, {ENTRY_LENGTHS}"
         ),
-        values![new.kind.as_str(), new.body, old.instance, old.seq],
+        values![new.kind.as_str(), body, old.instance, old.seq],
         |row| Ok((entry(row)?, footprint::entry(&row, ENTRY_WIDTH)?)),
     )?;
     txn.store(&old.tenant, footprint, old.footprint);
     if !old.dead {
-        txn.count_out(old.instance, &new.chat_id, old.bytes)?;
-        txn.count_in(old.instance, &new.chat_id, new.body.len())?;
+        let chat_id = entry.chat_id.clone();
+        txn.count_out(old.instance, &chat_id, old.bytes)?;
+        txn.count_in(old.instance, &chat_id, body.len())?;
         txn.tell(Hint::Revised { instance: old.instance, entry });
-        enforce_quota(txn, old.instance, &new.chat_id)?;
+        enforce_quota(txn, old.instance, &chat_id)?;
     }
     Ok(revised)
 }

@@ -1,6 +1,7 @@
 //! Messages that were deleted where they were written, while they waited.
 
 use super::super::db::{Ask, Sql, values};
+use super::super::openings;
 use super::super::txn::Txn;
 use super::{close_journal, remove};
 use angelia_core::inbox::outcome::WITHDRAWN;
@@ -9,6 +10,7 @@ use angelia_core::ports::log::{Settlement, Withdrawal};
 
 /// Takes an entry out that nobody was given; `false` if there is none.
 pub(in super::super) fn withdraw(txn: &mut dyn Txn, gone: &Withdrawal) -> Sql<bool> {
+    openings::let_go(txn, gone)?;
     let Some((instance, _)) = unseen(txn, gone)? else { return Ok(false) };
     // Looked at again once nobody else changes it.
     txn.lock(instance)?;

@@ -300,6 +300,42 @@ CREATE TABLE prompts (
 CREATE INDEX prompts_by_instance ON prompts (instance, action);
 CREATE INDEX prompts_by_chat ON prompts (platform, bot, chat_id);
 
+-- Messages that wait for a thread of their own, apart from the log until they are released into it.
+CREATE TABLE openings (
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant      TEXT NOT NULL,
+    instance    INTEGER NOT NULL,
+    platform    TEXT NOT NULL,
+    bot         TEXT NOT NULL,
+    chat_id     TEXT NOT NULL,
+    message_id  TEXT NOT NULL,
+    session_key TEXT NOT NULL,
+    body        BLOB NOT NULL,
+    while_busy  TEXT,
+    received_at INTEGER NOT NULL,
+    held_at     INTEGER NOT NULL,
+    -- How often a thread was about to be opened for it, and when last.
+    tries       INTEGER NOT NULL DEFAULT 0,
+    tried_at    INTEGER,
+    UNIQUE (message_id, chat_id, platform, bot)
+);
+CREATE INDEX openings_by_chat ON openings (platform, bot, chat_id, id);
+CREATE INDEX openings_by_instance ON openings (instance, id);
+
+-- Threads that were opened by the connector, and the name each was last given.
+CREATE TABLE created_threads (
+    platform   TEXT NOT NULL,
+    bot        TEXT NOT NULL,
+    -- As the directory knows it; what it is below.
+    chat_id    TEXT NOT NULL,
+    parent     TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    instance   INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,
+    PRIMARY KEY (platform, bot, chat_id)
+) WITHOUT ROWID;
+CREATE INDEX created_threads_by_instance ON created_threads (instance, created_at);
+
 -- Entries that went because an inbox was over its quota: one row per chat.
 CREATE TABLE gaps (
     instance INTEGER NOT NULL,

@@ -112,10 +112,10 @@ fn long_tables_are_searched_by_an_index() {
 }
 
 /// What names a chat and moves, or goes, with it.
-const MOVES: [&str; 3] = ["chats", "notices", "pieces"];
+const MOVES: [&str; 4] = ["chats", "created_threads", "notices", "pieces"];
 /// What tells of the past, or works only where it came from: a capability
 /// answers in the chat it was given for, under the id it had there.
-const STAYS: [&str; 10] = [
+const STAYS: [&str; 11] = [
     "actions",
     "capabilities",
     "conversations",
@@ -123,6 +123,7 @@ const STAYS: [&str; 10] = [
     "inbox",
     "journal",
     "missed",
+    "openings",
     "prompts",
     "untold_gaps",
     "turns",

@@ -15,6 +15,8 @@ pub(super) fn is_usual(intakes: &[Intake]) -> bool {
     let usual = |intake: &Intake| {
         intake.capability.is_none()
             && intake.press.is_none()
+            && !intake.opens
+            && !intake.follows
             && intake.revision.is_none()
             && intake.withdrawals.is_empty()
             && intake.quarantined.is_none()
