@@ -166,7 +166,8 @@ impl Descriptor {
             emoji: emoji(),
             platform_hint: format!("{} {}", self.platform_hint, other.platform_hint).trim().to_owned(),
             pii_safe: self.pii_safe && other.pii_safe,
-            supports_context: self.supports_context && other.supports_context,
+            // Lines that one platform brings are to be read, whatever the others bring.
+            supports_context: self.supports_context || other.supports_context,
             supported_ops: self.common_ops(other),
             supports_inchannel_continuable: self.supports_inchannel_continuable
                 && other.supports_inchannel_continuable,

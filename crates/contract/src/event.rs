@@ -208,3 +208,25 @@ fn text_type() -> String {
 fn type_or_text<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
     Ok(lenient::opt_text(d)?.unwrap_or_else(text_type))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_was_said_before_and_what_is_replied_to_can_be_asked_for() {
+        let event: Event = serde_json::from_value(json!({
+            "text": "is that true?", "source": {"platform": "discord", "chat_id": "1"},
+            "context": [
+                {"text": "at nine", "source": {"user_name": "bob", "user_id": "7"}},
+                {"text": "or so", "source": {"user_id": "7"}}, {"text": "", "source": {}},
+            ],
+            "reply_to": {"text": "at nine", "author": "bob", "is_own": false},
+        }))
+        .unwrap();
+        assert_eq!(event.said_before().collect::<Vec<_>>(), [("bob", "at nine"), ("7", "or so")]);
+        assert_eq!(event.replies_to(), Some((Some("bob"), "at nine")));
+        assert_eq!(Event::default().replies_to(), None);
+    }
+}

@@ -29,8 +29,9 @@ pub(super) enum CommandsCommand {
     },
     /// Shows the commands, and what would be added, changed and removed.
     ///
-    /// + is not registered yet, ~ is registered otherwise, - is registered and
-    /// not wanted any more. Behind each stands who wants it.
+    /// A plus marks what is not registered yet, a tilde what is registered
+    /// otherwise, a minus what is registered and not wanted any more. Behind
+    /// each stands who wants it.
     #[command(visible_alias = "diff")]
     #[command(after_help = "Examples:\n  angelia bot commands show\n  angelia bot commands show main --json")]
     Show {

@@ -281,10 +281,13 @@ mod tests {
     }
 
     /// Asked otherwise than by a command line alone.
-    const ELSEWHERE: [(&str, &str); 3] = [
+    const ELSEWHERE: [(&str, &str); 5] = [
         ("GET", "/admin/openapi.json"),
         // `bot list`, which reads the configuration as well.
         ("GET", "/admin/bots"),
+        // `bot commands`, which asks the providers as well.
+        ("GET", "/admin/commands"),
+        ("POST", "/admin/commands/registered"),
         // `tenant remove`, before it asks for the name on the terminal.
         ("GET", "/admin/tenants/{tenant}"),
     ];

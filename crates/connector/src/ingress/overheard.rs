@@ -72,9 +72,10 @@ impl Overheard for RecentTalk {
         let may = |said: &Said| audience.may_know(&said.author, said.author_is_bot);
         let chat = chat(observed.platform, observed.bot, which);
         let mut lines = self.lines.lock();
-        match wanting.changed {
-            true => lines.again(&chat, asking, may),
-            false => lines.take(&chat, asking, may, clock::mono()),
+        if wanting.changed {
+            lines.again(&chat, asking, may)
+        } else {
+            lines.take(&chat, asking, may, clock::mono())
         }
     }
 

@@ -84,7 +84,7 @@ pub(crate) fn interaction(asks: &Asks) -> Interaction {
         headers: vec![("content-type".into(), "application/json".into()), ("x-a".into(), "b\"\\ü".into())],
         body: format!("{{\"id\": \"{}\",\n \"data\": {{\"name\": \"ask ü 🙂 \\u0000\"}}}}", asks.id),
     };
-    Interaction { event, request }
+    Interaction { event, request, command: None }
 }
 
 impl World {

@@ -18,7 +18,7 @@ const MAX_DESCRIPTION: usize = 256;
 const MAX_OPTION_TEXT: usize = 100;
 /// Options of one command, and values of one option.
 const MAX_OPTIONS: usize = 25;
-/// Discord's numbers of what an option can be.
+/// The contract's numbers of what an option can be.
 const KINDS: std::ops::RangeInclusive<u64> = 1..=11;
 /// Those that may be one of some values: texts and numbers.
 const CHOSEN: [u8; 3] = [TEXT, 4, 10];

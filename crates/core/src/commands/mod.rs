@@ -30,7 +30,7 @@ use serde_json::Value;
 /// Longest name of a command, and of an option.
 pub const MAX_NAME: usize = 32;
 
-/// An option that is a text, in the numbers of the contract, which are Discord's.
+/// An option that is a text, in the numbers of the contract.
 pub const TEXT: u8 = 3;
 /// An option that is a command below a command.
 pub const BELOW: u8 = 1;
@@ -53,7 +53,7 @@ pub struct Command {
 /// Something that may follow a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandOption {
-    /// What it is, in Discord's numbers.
+    /// What it is, in the contract's numbers.
     #[serde(rename = "type", default = "text")]
     pub kind: u8,
     /// What it is called.

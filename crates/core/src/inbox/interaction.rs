@@ -12,6 +12,9 @@ pub struct Interaction {
     pub event: Event,
     /// The request it came as, without anything that acts as the bot.
     pub request: Request,
+    /// The name of the command, if it is one. What an earlier release kept does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
 }
 
 /// A request without its credentials.
@@ -43,16 +46,6 @@ impl Interaction {
     /// Reads an entry's body.
     pub fn read(body: &[u8]) -> Option<Self> {
         serde_json::from_slice(body).ok()
-    }
-
-    /// The name of the command that it is, if it is one. Discord's requests say so, and no other
-    /// platform has any.
-    pub fn command(&self) -> Option<String> {
-        /// Discord's number of a command.
-        const COMMAND: u64 = 2;
-        let request: serde_json::Value = serde_json::from_str(&self.request.body).ok()?;
-        let name = request["data"]["name"].as_str().filter(|_| request["type"].as_u64() == Some(COMMAND));
-        name.map(str::to_owned)
     }
 
     /// The request, as a gateway gets it.

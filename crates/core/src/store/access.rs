@@ -15,6 +15,9 @@ use crate::space::Class;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// An instance, and the commands that it declared.
+pub type Manifest = (InstanceId, Vec<Command>);
+
 /// Of a bearer secret only what recognises it is kept.
 pub type Fingerprint = [u8; 32];
 
@@ -223,7 +226,7 @@ pub trait AccessStore: Records {
     }
 
     /// The commands that every instance declared.
-    fn manifests(&self) -> BoxFuture<'_, Result<Vec<(InstanceId, Vec<Command>)>>> {
+    fn manifests(&self) -> BoxFuture<'_, Result<Vec<Manifest>>> {
         look(self, "read the commands of gateways", |view| {
             Ok(view.all::<ManifestRow>()?.into_iter().map(|row| (row.instance, row.commands.0)).collect())
         })

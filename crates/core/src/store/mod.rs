@@ -27,7 +27,7 @@ pub use crate::quarantine::{Missed, Quarantined, StreamStore};
 pub use crate::rooms::RoomStore;
 pub use crate::seal::{KeyChange, Resealed, Retired, SealStore, SealedValue};
 pub use crate::vault::VaultStore;
-pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkCode};
+pub use access::{AccessStore, Client, CodeAllow, EnrollToken, Fingerprint, LinkCode, Manifest};
 pub use identity::{
     DATABASE_ID, GatewayChange, IdentityStore, NewGateway, StoredGateway, StoredInstance, TenantBelongings,
     TenantIdentity,

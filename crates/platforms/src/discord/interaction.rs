@@ -144,6 +144,11 @@ impl Interaction {
         }
     }
 
+    /// The name of the command, if it is one.
+    pub(super) fn command(&self) -> Option<String> {
+        scalar(&self.data["name"]).filter(|_| self.kind == COMMAND)
+    }
+
     /// The prompt it answers, if it is the press of one of its buttons.
     pub(super) fn prompt_response(&self) -> Option<PromptResponse> {
         let (prompt, option) = self.prompt()?;

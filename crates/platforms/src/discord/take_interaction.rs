@@ -125,7 +125,7 @@ impl Reader {
         // A command that stops a turn goes ahead here as well.
         let entry = inbound::entry(&self.discord.account.key, &event, admitted, clock::wall())?;
         let request = sanitize::request(body, interaction, &self.discord.config.name);
-        let body = serde_json::to_vec(&inbox::Interaction { event, request })
+        let body = serde_json::to_vec(&inbox::Interaction { event, request, command: interaction.command() })
             .map_err(|_| Error::internal("the interaction could not be written"))?;
         Ok(NewEntry { kind: EntryKind::Interaction, body: body.into(), ..entry })
     }

@@ -1,14 +1,12 @@
 //! What a person says: admitted to an instance, or a line of the room and no more.
 
-use super::room::{self, AGENT, chat_id, person_of};
+use super::context::{addresses, which};
+use super::room::{self, chat_id, person_of};
 use super::routes::{Answer, Answered, Api, Refusal, body};
 use super::verify::Caller;
-use super::{BOT, NAME, address, normalize};
-use crate::admission::{Linking, Presence, Which};
+use super::{BOT, NAME, address};
+use crate::admission::{Linking, Presence};
 use crate::inbound;
-use crate::kit::context::{self, Author};
-use crate::overheard::Wanting;
-use angelia_contract::event::Event;
 use angelia_core::admission::{Admitted, DropReason, Observed, link_command};
 use angelia_core::clock;
 use angelia_core::error::{Error, Kind, Result};
@@ -86,7 +84,7 @@ pub(super) async fn post(State(api): State<Arc<Api>>, caller: Caller, request: R
     if !posted.as_ref().is_ok_and(|posted| posted.new && !posted.no_instance)
         && let Ok(admitted) = &decided
     {
-        api.admission.overheard().give_back(&api.bot, which(&line, &chat_id(&line.room)), admitted.instance);
+        api.give_back(&line, admitted);
     }
     let posted = match posted {
         // Only a full inbox says when to come back.
@@ -148,8 +146,7 @@ pub(super) async fn edit(
     let entry = decided.clone().ok().map(revision).transpose()?;
     let NewLine { room, message_id, author, text, .. } = changed.clone();
     let revised = api.ports.lines.revise_line(LineRevision { room, message_id, author, text, entry }).await?;
-    let event = normalize::event(&changed, api.source_flags);
-    api.admission.overheard().reword(&api.bot, which(&changed, &chat_id(&changed.room)), &event.text);
+    api.reword(&changed);
     let kept = match (decided, revised) {
         (Err(reason), _) => Some(why(reason, language)),
         (Ok(_), Revised::Replaced) => None,
@@ -236,14 +233,6 @@ impl Api {
         Ok(told(&posted, None, Some(answer)))
     }
 
-    /// The line that another one answers.
-    async fn answered(&self, line: &NewLine) -> Result<Option<Line>> {
-        match &line.reply_to {
-            Some(reply_to) => self.ports.lines.line(&line.room, reply_to).await,
-            None => Ok(None),
-        }
-    }
-
     /// Everybody is heard in measure, whatever they do, and strangers less: each
     /// line costs a commit.
     pub(super) fn check_pace(&self, caller: &Caller) -> Result<()> {
@@ -296,45 +285,12 @@ impl Api {
         });
     }
 
-    /// Keeps what was said to others, should the agent be asked about it.
-    fn overhear(&self, line: &NewLine, reason: DropReason) {
-        let (event, chat_id) = (normalize::event(line, self.source_flags), chat_id(&line.room));
-        observe(line, false, |observed| {
-            let (overheard, which) = (self.admission.overheard(), which(line, &chat_id));
-            context::overhear(overheard, observed, which, (reason, &event), line.at);
-        });
-    }
-
-    /// The event a line makes for the instance it is admitted to, with what that may know.
-    fn event(&self, line: &NewLine, admitted: &Admitted, answered: Option<&Line>, changed: bool) -> Event {
-        let mut event = normalize::event(line, self.source_flags);
-        event.reply_to = answered.and_then(normalize::reply_to);
-        let author = answered.map(|answered| Author { id: answered.author.clone(), is_bot: false });
-        let (wanting, chat_id) = (Wanting { admitted, at: line.at, changed }, chat_id(&line.room));
-        observe(line, true, |observed| {
-            let (overheard, which) = (self.admission.overheard(), which(line, &chat_id));
-            context::inform(overheard, observed, which, wanting, (&mut event, author.as_ref()));
-        });
-        event
-    }
-
     /// The inbox entry a line makes for the instance it is admitted to.
     fn entry(&self, line: &NewLine, admitted: Admitted, answered: Option<&Line>) -> Result<NewEntry> {
         let event = self.event(line, &admitted, answered, false);
         let entry = inbound::entry(&self.bot, &event, admitted, line.at)?;
         Ok(NewEntry { when_full: WhenFull::Refuse, ..entry })
     }
-}
-
-/// Whether a line is meant for the agent, where it could be meant for others.
-fn addresses(line: &NewLine, answered: Option<&Line>) -> bool {
-    let answers = answered.is_some_and(|answered| answered.from_agent && answered.author == AGENT);
-    person_of(&line.room).is_some() || address::addresses(&line.text) || answers
-}
-
-/// Which line of which chat it is.
-fn which<'a>(line: &'a NewLine, chat_id: &'a str) -> Which<'a> {
-    Which { chat_id, thread_id: None, message_id: &line.message_id }
 }
 
 /// Why no agent gets a line, and what its writer can do about it.

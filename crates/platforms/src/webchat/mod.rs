@@ -2,6 +2,7 @@
 
 mod address;
 mod commands;
+mod context;
 mod descriptor;
 mod follow;
 mod guide;

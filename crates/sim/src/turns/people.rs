@@ -96,7 +96,7 @@ fn body(writes: &Writes, of: &Conversation, form: u32) -> Bytes {
         ..Event::default()
     };
     let made = match press {
-        Some(_) => serde_json::to_vec(&Interaction { event, request: Request::default() }),
+        Some(_) => serde_json::to_vec(&Interaction { event, request: Request::default(), command: None }),
         None => serde_json::to_vec(&event),
     };
     made.unwrap_or_default().into()

@@ -37,14 +37,15 @@ fn bots_are_read_and_printed() {
 
     let printed = config.print();
     for line in [
-        "[[bots]]\nplatform = \"discord\"\nid = \"124\"\ntoken = { env = \"D\" }\nname = \"discord\"\n",
+        "[[bots]]\nplatform = \"discord\"\nid = \"124\"\ntoken = { env = \"D\" }\ncommands = [\"ask <question>: Ask ",
+        "\ngateway_commands = \"auto\"\nname = \"discord\"\n",
         "\ngateway_url = \"ws://[::1]:9\"\n# public_key is not set: interactions come over the bot's own",
-        "\ninteractions = \"auto\"\ncommands = [\"ask <question>: Ask the agent something\", ",
-        "\n# ingest is not set: it is for Telegram\n",
+        "\ninteractions = \"auto\"\n# ingest is not set: it is for Telegram\n",
         "\n# api_url is not set: the provider's own address is used\n# gateway_url is not set: Discord's own",
-        "\ntoken = { file = \"/run/t\" }\nname = \"telegram\"\n",
+        "\ntoken = { file = \"/run/t\" }\ncommands = [\"ask ",
+        "\ngateway_commands = \"auto\"\nname = \"telegram\"\n",
         "\n# gateway_url is not set: it is for Discord\n",
-        "\ngateway_commands = \"auto\"\ningest = \"poll\"\n",
+        "\n# interactions is not set: it is for Discord\ningest = \"poll\"\n",
     ] {
         assert!(printed.contains(line), "{line}\n{printed}");
     }

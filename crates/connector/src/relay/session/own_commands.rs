@@ -17,7 +17,7 @@ impl Session {
         if known.is_empty() {
             return false;
         }
-        let name = Interaction::read(&entry.body).and_then(|it| it.command());
+        let name = Interaction::read(&entry.body).and_then(|it| it.command);
         name.is_some_and(|name| commands::is_only_own(&name, &known, self.own(entry)))
     }
 
