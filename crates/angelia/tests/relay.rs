@@ -25,6 +25,7 @@ mod relay {
     mod people;
     mod postgres;
     mod renewal;
+    mod rich;
     mod several_nodes;
     mod story;
     mod supervised;

@@ -84,4 +84,6 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Time and the audit log", audit::LIMITS),
     ("Web chat", rooms::LIMITS),
     ("Web chat", rooms::SIZE_LIMITS),
+    ("Web chat", rooms::MARK_LIMITS),
+    ("Web chat", rooms::THREAD_LIMITS),
 ];

@@ -19,6 +19,8 @@ mod store {
     mod intake;
     #[path = "../store/lines.rs"]
     mod lines;
+    #[path = "../store/marks.rs"]
+    mod marks;
     #[path = "../store/moves.rs"]
     mod moves;
     #[path = "../postgres/nodes.rs"]

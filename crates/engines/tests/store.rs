@@ -15,6 +15,7 @@ mod store {
     pub(crate) mod inbox;
     mod intake;
     mod lines;
+    mod marks;
     mod moves;
     mod notices;
     pub(crate) mod open;

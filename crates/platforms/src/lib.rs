@@ -39,5 +39,7 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Web chat", webchat::PACE_LIMITS),
     ("Web chat", webchat::READ_LIMITS),
     ("Web chat", webchat::FOLLOW_LIMITS),
+    ("Web chat", webchat::DRAFT_LIMITS),
+    ("Web chat", webchat::SEND_LIMITS),
     ("Web chat", webchat::VISIT_LIMITS),
 ];

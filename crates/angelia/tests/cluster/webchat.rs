@@ -2,7 +2,7 @@
 
 use super::stage::{AT_ONCE, BUSY, SECOND, SOON, Stage, timed};
 use angelia_testkit::process::eventually;
-use angelia_testkit::webchat::Person;
+use angelia_testkit::webchat::{Event, Person};
 use serde_json::json;
 use std::time::Duration;
 
@@ -39,6 +39,18 @@ async fn lines_of_agents_and_people_reach_readers_on_other_nodes() {
     assert_eq!(typing["success"], true, "{typing}");
     let shown = || there.events().iter().any(|event| event.kind == "typing").then_some(());
     timed("typing at another node", AT_ONCE + BUSY / 2, eventually("typing", SOON, shown)).await;
+
+    let draft =
+        json!({ "op": "draft", "chat_id": "web-lab", "draft_id": 1, "content": "In sil", "metadata": {} });
+    assert_eq!(agent.ask(draft).await["success"], true);
+    let shown = || there.events().iter().any(|event| event.kind == "draft").then_some(());
+    timed("a draft at another node", AT_ONCE + BUSY / 2, eventually("a draft", SOON, shown)).await;
+    let mark =
+        json!({ "op": "react", "chat_id": "web-lab", "message_id": message, "emoji": "👀", "metadata": {} });
+    assert_eq!(agent.ask(mark).await["success"], true);
+    let again = |event: &&Event| event.kind == "edit" && event.text == "better";
+    let marked = || (there.events().iter().filter(again).count() == 2).then_some(());
+    timed("a mark at another node", AT_ONCE + BUSY / 2, eventually("a mark", SOON, marked)).await;
 
     stage.without_redis().await;
     let answer = agent.ask(json!({ "op": "send", "chat_id": "web-lab", "content": "in silence" })).await;

@@ -89,6 +89,10 @@ pub struct NewLine {
     pub undelivered: Option<DropReason>,
     /// The buttons below it.
     pub buttons: Option<Box<Buttons>>,
+    /// The thread it is said in: the id of the line that opened it.
+    pub thread: Option<String>,
+    /// What the thread is called that it opens.
+    pub thread_name: Option<String>,
     /// When it was written.
     pub at: UnixMillis,
 }
@@ -111,7 +115,7 @@ fn choices<S: Serializer>(buttons: &Option<Box<Buttons>>, to: S) -> std::result:
 /// to whoever saw it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Line {
-    /// Grows by one with every line and every edit of the room; where a reader continues.
+    /// Grows by one with every line and every change of one in the room; where a reader continues.
     pub id: i64,
     /// Where it stands among the others; an edit keeps it.
     pub place: i64,
@@ -139,6 +143,15 @@ pub struct Line {
     /// The buttons below it, while nobody has pressed one.
     #[serde(serialize_with = "choices", skip_serializing_if = "Option::is_none")]
     pub buttons: Option<Box<Buttons>>,
+    /// What agents marked it with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<String>,
+    /// The thread it was said in: the id of the line that opened it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    /// What the thread is called that it opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_name: Option<String>,
     /// When it was written.
     pub at: UnixMillis,
     /// Whether it was edited.
@@ -154,6 +167,41 @@ pub struct LineEdit {
     pub message_id: String,
     /// What it says now, cut to size; further parts become lines of their own.
     pub parts: Vec<String>,
+}
+
+/// An agent's mark on a line, its own or a person's.
+#[derive(Clone, Debug)]
+pub struct LineMark {
+    /// The room.
+    pub room: String,
+    /// Which line.
+    pub message_id: String,
+    /// The mark.
+    pub emoji: String,
+    /// Whether it is taken away.
+    pub remove: bool,
+}
+
+/// A thread to be opened.
+#[derive(Clone, Debug)]
+pub struct NewThread {
+    /// The line that opens it, if none is there for it, under the name of the thread.
+    pub line: NewLine,
+    /// The line that is there and opens it.
+    pub on: Option<String>,
+}
+
+/// Another name for a thread.
+#[derive(Clone, Debug)]
+pub struct ThreadName {
+    /// The room.
+    pub room: String,
+    /// The thread.
+    pub thread: String,
+    /// What it is called now.
+    pub name: String,
+    /// Only if it is called so until then.
+    pub only_if: Option<String>,
 }
 
 /// A person's change of their own line.
@@ -247,6 +295,18 @@ pub trait Lines: Send + Sync {
 
     /// Changes an agent's line and finishes the action; `false` if there is no such line.
     fn edit_line(&self, edit: LineEdit, action: ActionId) -> BoxFuture<'_, Result<bool>>;
+
+    /// Puts an agent's mark on a line, or takes it away; `false` if there is no such line, or
+    /// nothing changes.
+    fn mark_line(&self, mark: LineMark) -> BoxFuture<'_, Result<bool>>;
+
+    /// Opens a thread and finishes the action; answers its id. On a line that has opened one before it
+    /// is that one. `None` if there is no line that could open it.
+    fn open_thread(&self, thread: NewThread, action: ActionId) -> BoxFuture<'_, Result<Option<String>>>;
+
+    /// Gives a thread another name and finishes the action; `false` if there is no such thread, or
+    /// it is called otherwise.
+    fn name_thread(&self, name: ThreadName, action: ActionId) -> BoxFuture<'_, Result<bool>>;
 
     /// Lines and edits after `after`, oldest first.
     fn lines(&self, room: &str, after: i64, size: PageSize) -> BoxFuture<'_, Result<Page<Line>>>;

@@ -21,8 +21,8 @@ pub use ledger::{
     owner_replaced,
 };
 pub use lines::{
-    Buttons, CONNECTOR, Earlier, Guest, Invited, Line, LineAnswer, LineEdit, LineRevision, Lines, NewLine,
-    Person, Posted, Unrelayed,
+    Buttons, CONNECTOR, Earlier, Guest, Invited, Line, LineAnswer, LineEdit, LineMark, LineRevision, Lines,
+    NewLine, NewThread, Person, Posted, ThreadName, Unrelayed,
 };
 pub use upkeep::{Checked, ClockStore, ForgottenGateway, Pruned, Upkeep};
 

@@ -142,6 +142,8 @@ pub fn continued(first: &Line, message_id: String, text: String, at: UnixMillis)
         files: Vec::new(),
         undelivered: None,
         buttons: None,
+        thread: first.thread.clone(),
+        thread_name: None,
         at,
     }
 }
@@ -193,6 +195,9 @@ mod tests {
             files: Vec::new(),
             undelivered: None,
             buttons: None,
+            marks: Vec::new(),
+            thread: None,
+            thread_name: None,
             at: UnixMillis(0),
             edited: false,
         }

@@ -19,9 +19,9 @@ pub use crate::notices::{NoticeKind, NoticeStore, Untold};
 pub use crate::ports::log::{Appended, Log, NewEntry, Returned, Revised, Revision, Settlement, Withdrawal};
 pub use crate::ports::{
     Accepted, ActionId, ActionOutcome, BoxFuture, Buttons, CONNECTOR, Checked, ClockStore, Cursor, Earlier,
-    ForgottenGateway, Gap, Guest, Inboxes, Ingest, Intake, Invited, Line, LineAnswer, LineEdit, LineRevision,
-    Lines, Listed, ListedInbox, NewAction, NewLine, NewQuarantined, Overdue, Person, Posted, Pruned,
-    StoredAction, Taken, Traffic, Unrelayed, Upkeep,
+    ForgottenGateway, Gap, Guest, Inboxes, Ingest, Intake, Invited, Line, LineAnswer, LineEdit, LineMark,
+    LineRevision, Lines, Listed, ListedInbox, NewAction, NewLine, NewQuarantined, NewThread, Overdue, Person,
+    Posted, Pruned, StoredAction, Taken, ThreadName, Traffic, Unrelayed, Upkeep,
 };
 pub use crate::quarantine::{Missed, Quarantined, StreamStore};
 pub use crate::rooms::RoomStore;

@@ -121,6 +121,12 @@ struct LineHeader<'a> {
     undelivered: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     buttons: Option<Cow<'a, Buttons>>,
+    #[serde(default, skip_serializing_if = "<[String]>::is_empty")]
+    marks: Cow<'a, [String]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    thread: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    thread_name: Option<Cow<'a, str>>,
     at: UnixMillis,
     edited: bool,
 }
@@ -264,6 +270,9 @@ impl<'a> LineHeader<'a> {
             files: Cow::Borrowed(&line.files),
             undelivered: line.undelivered.map(|why| Cow::Borrowed(why.as_str())),
             buttons: line.buttons.as_deref().map(Cow::Borrowed),
+            marks: Cow::Borrowed(&line.marks),
+            thread: line.thread.as_deref().map(Cow::Borrowed),
+            thread_name: line.thread_name.as_deref().map(Cow::Borrowed),
             at: line.at,
             edited: line.edited,
         }
@@ -287,6 +296,9 @@ impl<'a> LineHeader<'a> {
             files: self.files.into_owned(),
             undelivered,
             buttons: self.buttons.map(|buttons| Box::new(buttons.into_owned())),
+            marks: self.marks.into_owned(),
+            thread: self.thread.map(Cow::into_owned),
+            thread_name: self.thread_name.map(Cow::into_owned),
             at: self.at,
             edited: self.edited,
         })

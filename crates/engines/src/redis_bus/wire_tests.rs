@@ -50,7 +50,9 @@ fn line() -> impl Strategy<Value = Line> {
     let buttons = (any::<i64>(), prop::collection::vec(choice, 1..3))
         .prop_map(|(prompt, choices)| Box::new(Buttons { prompt: ActionId(prompt), choices }));
     let buttons = prop::option::of(buttons);
-    (numbers, texts, files, why, buttons).prop_map(|(numbers, texts, files, why, buttons)| Line {
+    let marks = prop::collection::vec(text(), 0..3);
+    let rich = (buttons, marks, prop::option::of(text()), prop::option::of(text()));
+    (numbers, texts, files, why, rich).prop_map(|(numbers, texts, files, why, rich)| Line {
         id: numbers.0,
         place: numbers.1,
         room: texts.0,
@@ -62,7 +64,10 @@ fn line() -> impl Strategy<Value = Line> {
         client_id: texts.5,
         files,
         undelivered: why.map(|at| DropReason::ALL[at]),
-        buttons,
+        buttons: rich.0,
+        marks: rich.1,
+        thread: rich.2,
+        thread_name: rich.3,
         at: UnixMillis(numbers.2),
         edited: numbers.4,
     })

@@ -57,6 +57,8 @@ fn said(id: &str) -> NewLine {
         files: Vec::new(),
         undelivered: None,
         buttons: None,
+        thread: None,
+        thread_name: None,
         at: clock::wall(),
     }
 }

@@ -167,6 +167,8 @@ pub(crate) fn line(id: &str, client_id: Option<&str>) -> NewLine {
         files: Vec::new(),
         undelivered: None,
         buttons: None,
+        thread: None,
+        thread_name: None,
         at: clock::wall(),
     }
 }

@@ -86,6 +86,8 @@ async fn nobody_new_reads_what_a_removed_tenant_said() {
         files: Vec::new(),
         undelivered: None,
         buttons: None,
+        thread: None,
+        thread_name: None,
         at: clock::wall(),
     };
     opened.store.post_line(line("m1"), None).await.unwrap();

@@ -62,13 +62,14 @@ impl Api {
     }
 }
 
-/// Whether a line is meant for the agent, where it could be meant for others.
+/// Whether a line is meant for the agent, where it could be meant for others. Agents open threads, and
+/// are meant in them.
 pub(super) fn addresses(line: &NewLine, answered: Option<&Line>) -> bool {
     let answers = answered.is_some_and(|answered| answered.from_agent && answered.author == AGENT);
-    person_of(&line.room).is_some() || address::addresses(&line.text) || answers
+    line.thread.is_some() || person_of(&line.room).is_some() || address::addresses(&line.text) || answers
 }
 
 /// Which line of which chat it is.
 pub(super) fn which<'a>(line: &'a NewLine, chat_id: &'a str) -> Which<'a> {
-    Which { chat_id, thread_id: None, message_id: &line.message_id }
+    Which { chat_id, thread_id: line.thread.as_deref(), message_id: &line.message_id }
 }

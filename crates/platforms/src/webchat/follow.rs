@@ -1,5 +1,6 @@
 //! Following a room: first what the store has, then what happens.
 
+use super::drafts::Draft;
 use super::hub::{Happening, Hub, Stream as Happenings};
 use super::read::{Look, STREAM_PAGE, Shown};
 use super::routes::{Api, Reading, Refusal, told_of_agent};
@@ -11,7 +12,7 @@ use axum::http::HeaderMap;
 use axum::response::sse::{self, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -45,6 +46,7 @@ struct Reader {
     ready: VecDeque<Line>,
     behind: bool,
     held: Held,
+    drafts: Drafts,
     agent: Agent,
     look: Look,
 }
@@ -95,6 +97,62 @@ impl Held {
     }
 }
 
+/// What a reader was told of what agents are writing.
+struct Drafts {
+    hub: Arc<Hub>,
+    /// By thread, the number of the draft.
+    told: Vec<(Option<String>, u64)>,
+    /// Whether it may be otherwise by now.
+    look: bool,
+}
+
+impl Drafts {
+    /// The next event to tell, if there is something new.
+    fn news(&mut self, room: &str, html: bool) -> Option<sse::Event> {
+        if !self.look {
+            return None;
+        }
+        let now = self.hub.drafts(room);
+        let over = |told: &(Option<String>, u64)| !now.iter().any(|draft| draft.thread == told.0);
+        if let Some(at) = self.told.iter().position(over) {
+            let (thread, _) = self.told.remove(at);
+            return drafted(json!({ "text": "" }), thread);
+        }
+        let is_told = |draft: &Arc<Draft>| self.told.iter().any(|(_, number)| *number == draft.number);
+        let Some(draft) = now.iter().find(|draft| !is_told(draft)) else {
+            self.look = false;
+            return None;
+        };
+        self.told.retain(|(thread, _)| *thread != draft.thread);
+        self.told.push((draft.thread.clone(), draft.number));
+        let mut data = json!({ "text": draft.text });
+        if html {
+            data["html"] = draft.html().into();
+        }
+        drafted(data, draft.thread.clone())
+    }
+}
+
+fn drafted(data: Value, thread: Option<String>) -> Option<sse::Event> {
+    sse::Event::default().event("draft").json_data(in_thread(data, thread)).ok()
+}
+
+/// The event of an agent that is at work.
+fn typing(thread: Option<String>, words: Option<String>) -> Option<sse::Event> {
+    let mut data = json!({});
+    if let Some(words) = words {
+        data["words"] = words.into();
+    }
+    sse::Event::default().event("typing").json_data(in_thread(data, thread)).ok()
+}
+
+fn in_thread(mut data: Value, thread: Option<String>) -> Value {
+    if let Some(thread) = thread {
+        data["thread"] = thread.into();
+    }
+    data
+}
+
 /// What happens in a room, for as long as somebody looks.
 pub(super) async fn follow(
     State(api): State<Arc<Api>>,
@@ -131,6 +189,7 @@ impl Reader {
     ) -> Self {
         let (look_again, look) = (every(LOOK_AGAIN), every(LOOK_FOR_AGENT));
         let agent = Agent { is_present, look, told: None };
+        let drafts = Drafts { hub: hub.clone(), told: Vec::new(), look: true };
         let held = Held { hub, told: Vec::new(), look: true };
         let ready = VecDeque::new();
         Self {
@@ -145,6 +204,7 @@ impl Reader {
             ready,
             behind: true,
             held,
+            drafts,
             agent,
             look: Look::default(),
         }
@@ -162,7 +222,9 @@ impl Reader {
         loop {
             if let Some(line) = self.ready.pop_front() {
                 self.after = line.id;
-                let event = sse::Event::default().event(if line.edited { "edit" } else { "message" });
+                // What is told again is no new message: somebody changed or marked it.
+                let is_new = !line.edited && line.id == line.place;
+                let event = sse::Event::default().event(if is_new { "message" } else { "edit" });
                 return event.id(line.id.to_string()).json_data(Shown::new(&line, self.look)).ok();
             }
             if self.behind {
@@ -173,6 +235,12 @@ impl Reader {
             }
             // Before the first word of the agent, so that whoever comes back knows what is over.
             if let Some(news) = self.held.news(&self.room) {
+                return Some(news);
+            }
+            // After all that was told: a line comes before the end of its draft.
+            if self.happenings.next.is_empty()
+                && let Some(news) = self.drafts.news(&self.room, self.look.html)
+            {
                 return Some(news);
             }
             if self.agent.told.is_none()
@@ -195,10 +263,13 @@ impl Reader {
             match happening {
                 Ok(Happening::Line(line)) => self.hear(line),
                 Ok(Happening::Reached(id)) => self.look_for(id),
-                Ok(Happening::Typing) => return Some(sse::Event::default().event("typing").data("{}")),
+                Ok(Happening::Typing { thread, words }) => return typing(thread, words),
+                Ok(Happening::Drafts) => self.drafts.look = true,
                 Ok(Happening::Held) => self.held.look = true,
                 Ok(Happening::Keys) => self.check_key().await?,
-                Err(broadcast::error::RecvError::Lagged(_)) => (self.behind, self.held.look) = (true, true),
+                Err(broadcast::error::RecvError::Lagged(_)) => {
+                    (self.behind, self.held.look, self.drafts.look) = (true, true, true);
+                }
                 Err(broadcast::error::RecvError::Closed) => return None,
             }
         }
@@ -251,8 +322,8 @@ mod tests {
     use super::*;
     use angelia_core::error::Result;
     use angelia_core::store::{
-        ActionId, Earlier, LineAnswer, LineEdit, LineRevision, NewEntry, NewLine, Page, PageSize, Person,
-        Posted, Revised,
+        ActionId, Earlier, LineAnswer, LineEdit, LineMark, LineRevision, NewEntry, NewLine, NewThread, Page,
+        PageSize, Person, Posted, Revised, ThreadName,
     };
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -343,6 +414,22 @@ mod tests {
         }
 
         fn edit_line(&self, _edit: LineEdit, _action: ActionId) -> BoxFuture<'_, Result<bool>> {
+            unreachable!("readers do not write")
+        }
+
+        fn mark_line(&self, _mark: LineMark) -> BoxFuture<'_, Result<bool>> {
+            unreachable!("readers do not write")
+        }
+
+        fn open_thread(
+            &self,
+            _thread: NewThread,
+            _action: ActionId,
+        ) -> BoxFuture<'_, Result<Option<String>>> {
+            unreachable!("readers do not write")
+        }
+
+        fn name_thread(&self, _name: ThreadName, _action: ActionId) -> BoxFuture<'_, Result<bool>> {
             unreachable!("readers do not write")
         }
 
@@ -500,5 +587,44 @@ mod tests {
         room.closed.store(true, Ordering::Relaxed);
         hub.keys_changed("lab");
         assert!(next(&mut reader).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_draft_is_shown_to_who_comes_in_the_middle_and_its_line_comes_before_its_end() {
+        let (room, hub, mut reader) = reader();
+        reader.look.html = true;
+        hub.draft("lab", None, "*Hel".into());
+        hub.draft("lab", None, "*Hello*".into());
+        assert!(format!("{:?}", next(&mut reader).await.unwrap()).contains("agent"));
+        let told = format!("{:?}", next(&mut reader).await.unwrap());
+        assert!(told.contains("draft") && told.contains("<em>Hello</em>"), "only the newest: {told}");
+        // Told of, and not looked at yet.
+        hub.draft("lab", None, "*Hello*!".into());
+        room.write([1]);
+        hub.line(&Line { author: "agent".into(), ..line(1) });
+        let told = format!("{:?}", next(&mut reader).await.unwrap());
+        assert!(told.contains("message"), "{told}");
+        let told = format!("{:?}", next(&mut reader).await.unwrap());
+        assert!(told.contains("draft") && told.contains(r#"\"text\":\"\""#), "{told}");
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_told_again_is_no_new_message() {
+        let (_room, hub, mut reader) = reader();
+        assert!(next(&mut reader).await.is_some(), "the agent");
+        hub.line(&line(1));
+        assert!(format!("{:?}", next(&mut reader).await.unwrap()).contains("message"));
+        hub.line(&Line { id: 2, marks: vec!["+1".into()], ..line(1) });
+        let told = format!("{:?}", next(&mut reader).await.unwrap());
+        assert!(told.contains("edit") && told.contains("+1"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn words_of_the_agent_are_told_with_their_thread() {
+        let (_room, hub, mut reader) = reader();
+        assert!(next(&mut reader).await.is_some(), "the agent");
+        hub.works("lab", Some("wa1"), Some("Reading files".into()));
+        let told = format!("{:?}", next(&mut reader).await.unwrap());
+        assert!(told.contains("typing") && told.contains("Reading files") && told.contains("wa1"), "{told}");
     }
 }

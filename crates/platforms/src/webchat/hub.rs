@@ -1,5 +1,6 @@
 //! Live readers of rooms. What they miss they read from the store (docs/decisions/0047).
 
+use super::drafts::{AllDrafts, Draft};
 use super::held::{AllHeld, HeldHere};
 use super::seats::{Seat, Seats};
 use angelia_core::clock;
@@ -37,8 +38,10 @@ pub(super) enum Happening {
     Line(Line),
     /// The room is there now: the line is too long to be told, or nobody told of it.
     Reached(i64),
-    /// The agent is writing.
-    Typing,
+    /// The agent is writing, and perhaps says at what; empty words say that it is not any more.
+    Typing { thread: Option<String>, words: Option<String> },
+    /// There are other drafts than before.
+    Drafts,
     /// Other lines are held than before.
     Held,
     /// Somebody's keys are void.
@@ -51,6 +54,19 @@ pub(super) enum Happening {
 enum Told {
     /// The agent is writing.
     Typing,
+    /// The same in a thread, or with words.
+    Works {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thread: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        words: Option<String>,
+    },
+    /// What the agent has written of its next line; nothing if that is not to be shown any more.
+    Draft {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thread: Option<String>,
+        text: String,
+    },
     /// All that a node holds of the room.
     Held { node: String, change: u64, message_ids: Vec<String> },
     /// Whoever holds something of the room is to say so.
@@ -62,6 +78,7 @@ enum Told {
 pub struct Hub {
     rooms: Mutex<HashMap<String, broadcast::Sender<Happening>>>,
     held: AllHeld,
+    drafts: AllDrafts,
     /// By room and user.
     seats: Arc<Seats<(String, String)>>,
     bus: Option<Arc<dyn Bus>>,
@@ -112,6 +129,7 @@ impl Hub {
         Self {
             rooms: Mutex::default(),
             held: AllHeld::default(),
+            drafts: AllDrafts::default(),
             seats: Seats::new(MAX_STREAMS, MAX_STREAMS_OF_VISITORS),
             bus,
             node: OnceLock::new(),
@@ -136,6 +154,11 @@ impl Hub {
             0..=MAX_LIVE_TEXT => Happening::Line(line.clone()),
             _ => Happening::Reached(line.id),
         });
+        // Behind it: the line takes the place of what was shown of it.
+        let is_new = line.id == line.place && line.is_agents();
+        if is_new && self.drafts.over(&line.room, line.thread.as_deref()) {
+            self.tell(&line.room, || Happening::Drafts);
+        }
     }
 
     /// Tells the readers of a room how far it is: who has not seen everything reads the store.
@@ -150,6 +173,7 @@ impl Hub {
         for room in rooms {
             // Without its sender a stream ends.
             read.remove(room);
+            self.drafts.forget(room);
         }
     }
 
@@ -168,6 +192,25 @@ impl Hub {
     /// Tells the readers of a room that the agent is writing.
     pub(super) fn typing(&self, room: &str) {
         self.say(room, &Told::Typing);
+    }
+
+    /// The same of a thread, or with words that say what it is at; empty ones that it is not any more.
+    pub(super) fn works(&self, room: &str, thread: Option<&str>, words: Option<String>) {
+        match (thread, words) {
+            // Nodes of the release before know this one.
+            (None, None) => self.typing(room),
+            (thread, words) => self.say(room, &Told::Works { thread: thread.map(str::to_owned), words }),
+        }
+    }
+
+    /// Shows the readers of a room what the agent has written of its next line.
+    pub(super) fn draft(&self, room: &str, thread: Option<&str>, text: String) {
+        self.say(room, &Told::Draft { thread: thread.map(str::to_owned), text });
+    }
+
+    /// What agents are writing in a room, as far as it is shown before it is said.
+    pub(super) fn drafts(&self, room: &str) -> Vec<Arc<Draft>> {
+        self.drafts.of(room, clock::mono())
     }
 
     /// A message of a room waits until the agent has finished. Whoever says so says
@@ -222,7 +265,19 @@ impl Hub {
         // What a later release says that this one does not know concerns nobody here.
         let Ok(told) = serde_json::from_str(event) else { return };
         match told {
-            Told::Typing => self.tell(room, || Happening::Typing),
+            Told::Typing => self.tell(room, || Happening::Typing { thread: None, words: None }),
+            Told::Works { thread, words } => {
+                let over = words.as_ref().is_some_and(String::is_empty);
+                if over && self.drafts.over(room, thread.as_deref()) {
+                    self.tell(room, || Happening::Drafts);
+                }
+                self.tell(room, || Happening::Typing { thread, words });
+            }
+            Told::Draft { thread, text } => {
+                if self.drafts.show(room, thread, text, clock::mono()) {
+                    self.tell(room, || Happening::Drafts);
+                }
+            }
             Told::Held { node, change, message_ids } => {
                 if self.node.get().is_some_and(|ours| *ours != node) && self.is_read(room) {
                     self.held.told(room, &node, HeldHere { change, messages: message_ids });

@@ -78,8 +78,8 @@ async fn the_streams_of_a_closed_room_end_and_no_others() {
     hub.typing("lab");
     hub.typing("den");
     assert_eq!(lab.next.recv().await.unwrap_err(), broadcast::error::RecvError::Closed);
-    assert!(matches!(den.next.recv().await, Ok(Happening::Typing)));
-    assert!(matches!(later.next.recv().await, Ok(Happening::Typing)));
+    assert!(matches!(den.next.recv().await, Ok(Happening::Typing { .. })));
+    assert!(matches!(later.next.recv().await, Ok(Happening::Typing { .. })));
 }
 
 /// A bus of several nodes that says what was followed, and loses what it is told to lose.
@@ -142,7 +142,7 @@ async fn typing_and_what_is_held_reach_readers_on_other_nodes() {
     assert_eq!(b.held("lab"), ["wp3", "wp2"]);
     let mut typing = 0;
     while let Ok(happening) = reader.next.try_recv() {
-        typing += usize::from(matches!(happening, Happening::Typing));
+        typing += usize::from(matches!(happening, Happening::Typing { .. }));
     }
     assert_eq!(typing, 1);
     assert!(a.held("lab") == ["wp2"], "nobody reads there, so nothing is kept of others");
@@ -189,4 +189,41 @@ fn what_a_later_release_says_harms_nobody() {
     let hub = Hub::default();
     hub.hear("lab", r#"{"dances":{"who":"ann"}}"#);
     hub.hear("lab", "not JSON");
+}
+
+#[tokio::test]
+async fn words_and_drafts_reach_readers_on_other_nodes_and_end_with_the_line() {
+    let (_nodes, a, b) = Nodes::two();
+    let mut reader = b.read(&person("lab", "ann"), false).unwrap();
+    a.works("lab", None, Some("Reading files".into()));
+    a.draft("lab", None, "Hel".into());
+    a.draft("lab", None, "Hello".into());
+    a.draft("lab", Some("wa1"), "in a thread".into());
+    let shown = |hub: &Hub| -> Vec<(Option<String>, String)> {
+        hub.drafts("lab").iter().map(|draft| (draft.thread.clone(), draft.text.clone())).collect()
+    };
+    let both = [(None, "Hello".to_owned()), (Some("wa1".to_owned()), "in a thread".to_owned())];
+    assert_eq!((shown(&a), shown(&b)), (both.to_vec(), both.to_vec()));
+    let said = Line { id: 3, place: 3, room: "lab".into(), text: "Hello!".into(), ..Line::default() };
+    b.line(&said);
+    assert_eq!(shown(&b).len(), 2, "a person's line is not the agent's");
+    b.line(&Line { id: 4, place: 3, from_agent: true, ..said.clone() });
+    assert_eq!(shown(&b).len(), 2, "nor is a line that changes");
+    b.line(&Line { id: 5, place: 5, from_agent: true, ..said });
+    assert_eq!(shown(&b), both[1..], "the draft of a thread stays");
+    a.works("lab", Some("wa1"), Some(String::new()));
+    assert!(shown(&b).is_empty());
+    let mut words = Vec::new();
+    let mut told = 0;
+    while let Ok(happening) = reader.next.try_recv() {
+        match happening {
+            Happening::Typing { words: Some(said), .. } => words.push(said),
+            Happening::Drafts => told += 1,
+            _ => {}
+        }
+    }
+    assert_eq!((words, told), (vec!["Reading files".to_owned(), String::new()], 5));
+    a.draft("den", None, "of another room".into());
+    a.close([&"den".to_owned()]);
+    assert!(a.drafts("den").is_empty(), "a room that is gone takes its drafts along");
 }

@@ -16,7 +16,7 @@ use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{
     CONNECTOR, Earlier, Guest, Line, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Unrelayed,
 };
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::json;
@@ -45,8 +45,18 @@ struct Post {
     client_id: Option<String>,
     #[serde(default)]
     reply_to: Option<String>,
+    /// The thread it is said in.
+    #[serde(default)]
+    thread: Option<String>,
     #[serde(default)]
     files: Vec<Unrelayed>,
+}
+
+/// Where somebody stops the agent.
+#[derive(Deserialize)]
+pub(super) struct Where {
+    #[serde(default)]
+    thread: Option<String>,
 }
 
 /// What an edit may change.
@@ -61,7 +71,7 @@ type Why = (&'static str, &'static str);
 
 /// Writes what a person says, and gives it to the agent it is for.
 pub(super) async fn post(State(api): State<Arc<Api>>, caller: Caller, request: Request) -> Answered {
-    let Post { text, reply_to, client_id, files } = read_post(request).await?;
+    let Post { text, reply_to, thread, client_id, files } = read_post(request).await?;
     api.check_pace(&caller)?;
     let Caller { guest, from, language, .. } = caller;
     if let Some(code) = link_command(address::said(&text)) {
@@ -72,7 +82,8 @@ pub(super) async fn post(State(api): State<Arc<Api>>, caller: Caller, request: R
         return Ok(linking.await.map_err(broken)??);
     }
     let Guest { person, alone, visiting, .. } = guest;
-    let mut line = NewLine { files, reply_to, client_id, ..new_line(person, text) };
+    api.check_thread(&person.room, thread.as_deref()).await?;
+    let mut line = NewLine { files, reply_to, thread, client_id, ..new_line(person, text) };
     let answered = api.answered(&line).await?;
     let addressed = alone || addresses(&line, answered.as_ref());
     let decided = api.decide(&line, addressed);
@@ -132,6 +143,7 @@ pub(super) async fn edit(
         message_id: line.message_id,
         files: line.files,
         reply_to: line.reply_to,
+        thread: line.thread,
         ..new_line(person, text)
     };
     // A route may have moved since: an edit must not carry a text past it.
@@ -162,10 +174,15 @@ pub(super) async fn edit(
 }
 
 /// Stops what the agent does for a person; a button is no line of the room.
-pub(super) async fn stop(State(api): State<Arc<Api>>, caller: Caller) -> Answered {
+pub(super) async fn stop(
+    State(api): State<Arc<Api>>,
+    Query(Where { thread }): Query<Where>,
+    caller: Caller,
+) -> Answered {
     api.check_pace(&caller)?;
     let (Guest { person, visiting, .. }, language) = (caller.guest, caller.language);
-    let line = new_line(person, "/stop".into());
+    api.check_thread(&person.room, thread.as_deref()).await?;
+    let line = NewLine { thread, ..new_line(person, "/stop".into()) };
     let refused = |reason: DropReason| {
         api.dropped(&line, true, reason);
         Error::new(Kind::Forbidden, format!("{}: {}", reason.as_str(), address::hint(reason, language)))
@@ -231,6 +248,16 @@ impl Api {
         }
         self.dropped(&line, true, DropReason::Consumed);
         Ok(told(&posted, None, Some(answer)))
+    }
+
+    /// Whether what is to be said in a thread finds it.
+    async fn check_thread(&self, room: &str, thread: Option<&str>) -> Result<()> {
+        let Some(thread) = thread else { return Ok(()) };
+        let opens = self.ports.lines.line(room, thread).await?;
+        if opens.is_some_and(|line| line.thread_name.is_some()) {
+            return Ok(());
+        }
+        Err(Error::not_found("there is no such thread in this room any more; write in the room itself"))
     }
 
     /// Everybody is heard in measure, whatever they do, and strangers less: each
@@ -341,9 +368,9 @@ async fn read_post(request: Request) -> Result<Post, Refusal> {
     if post.files.is_empty() || !post.text.is_empty() {
         check_text(&post.text)?;
     }
-    let ids = [&post.client_id, &post.reply_to];
+    let ids = [&post.client_id, &post.reply_to, &post.thread];
     if ids.into_iter().flatten().any(|id| id.is_empty() || id.len() > MAX_CLIENT_ID) {
-        let why = format!("client_id and reply_to have 1 to {MAX_CLIENT_ID} bytes");
+        let why = format!("client_id, reply_to and thread have 1 to {MAX_CLIENT_ID} bytes");
         return Err(Error::invalid(why).into());
     }
     Ok(post)

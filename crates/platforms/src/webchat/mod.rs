@@ -4,6 +4,7 @@ mod address;
 mod commands;
 mod context;
 mod descriptor;
+mod drafts;
 mod follow;
 mod guide;
 mod held;
@@ -24,6 +25,7 @@ mod story;
 mod verify;
 
 pub use descriptor::descriptor;
+pub use drafts::LIMITS as DRAFT_LIMITS;
 pub use guide::Guides;
 pub use hub::{Hub, LIMITS as FOLLOW_LIMITS};
 pub use ingest::MAX_POST_CHARS;
@@ -32,7 +34,7 @@ pub use open_rooms::LIMITS as VISIT_LIMITS;
 pub use read::LIMITS as READ_LIMITS;
 pub use room::{chat_id, check_invitation, person_of, place, private_room, room_of};
 pub use routes::{LIMITS as PACE_LIMITS, Setup, routes};
-pub use send::Webchat;
+pub use send::{LIMITS as SEND_LIMITS, Webchat};
 pub use verify::mint_key;
 
 /// The platform's name. Gateways do not know it and file it under `relay`.

@@ -14,9 +14,11 @@ pub(super) fn event(line: &NewLine, source_flags: bool) -> Event {
     let said = address::said(&line.text);
     let is_command = said.starts_with('/');
     let text = attached::below(said, &note(&line.files));
-    let (chat_type, chat_name) = match person_of(&line.room) {
-        Some(person) => (chat_type::DM, person),
-        None => (chat_type::GROUP, line.room.as_str()),
+    // A thread is one conversation, whoever speaks in it.
+    let (chat_type, chat_name) = match (&line.thread, person_of(&line.room)) {
+        (Some(_), _) => (chat_type::THREAD, line.room.as_str()),
+        (None, Some(person)) => (chat_type::DM, person),
+        (None, None) => (chat_type::GROUP, line.room.as_str()),
     };
     Event {
         text,
@@ -31,6 +33,8 @@ pub(super) fn event(line: &NewLine, source_flags: bool) -> Event {
             user_id: Some(line.author.clone()),
             user_name: Some(line.author.clone()),
             user_display_name: Some(line.author.clone()),
+            thread_id: line.thread.clone(),
+            parent_chat_id: line.thread.as_ref().map(|_| chat_id(&line.room)),
             message_id: Some(line.message_id.clone()),
             is_bot: source_flags.then_some(false),
             message_is_edit: source_flags.then_some(false),
@@ -86,6 +90,25 @@ mod tests {
             ("group", Some("lab"))
         );
         assert_eq!(key(&group), "agent:main:relay:group:web-lab:ann");
+    }
+
+    #[test]
+    fn a_thread_is_one_conversation_for_all_who_speak_in_it() {
+        let in_thread = |author: &str| {
+            let line = NewLine {
+                room: "lab".into(),
+                author: author.into(),
+                thread: Some("wa7".into()),
+                ..NewLine::default()
+            };
+            event(&line, false).source
+        };
+        for rules in [Rules::Published, Rules::Newer] {
+            let key = |author| session_key(&in_thread(author), &KeyOptions::default(), rules);
+            assert_eq!(key("ann"), "agent:main:relay:thread:web-lab:wa7");
+            assert_eq!(key("bob"), key("ann"));
+        }
+        assert_eq!(in_thread("ann").parent_chat_id.as_deref(), Some("web-lab"));
     }
 
     #[test]

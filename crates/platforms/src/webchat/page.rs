@@ -32,6 +32,7 @@ const FILES: &[(&str, &str)] = &files![
     "commands.css",
     "commands.js",
     "composer.js",
+    "draft.js",
     "frame.css",
     "guide.js",
     "keys.js",

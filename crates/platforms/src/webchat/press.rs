@@ -1,7 +1,7 @@
 //! The press of a button below a question.
 
 use super::ingest::new_line;
-use super::room::{chat_id, person_of};
+use super::room::{conversation, person_of};
 use super::routes::{Answer, Answered, Api, body};
 use super::verify::Caller;
 use super::{address, normalize};
@@ -40,12 +40,12 @@ pub(super) async fn press(
     let question = api.line(&person.room, &id).await?;
     let over = || Error::conflict(OwnWords::PromptOver.text(language));
     let buttons = question.buttons.as_ref().ok_or_else(over)?;
-    let said = new_line(person, String::new());
+    let said = NewLine { thread: question.thread, ..new_line(person, String::new()) };
     let admitted = api.decide(&said, true);
     api.hold_back(visiting, &admitted, language).await?;
     let prompt = api.ports.records.prompt(buttons.prompt).await?;
     let presser = Presser {
-        chat_id: &chat_id(&said.room),
+        chat_id: &conversation(&said.room, said.thread.as_deref()),
         person: &said.author,
         private: person_of(&said.room).is_some(),
         admitted: &admitted,

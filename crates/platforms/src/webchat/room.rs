@@ -16,6 +16,9 @@ const PRIVATE: &str = "dm:";
 /// somebody who was invited.
 pub(super) const VISITOR: &str = "guest-";
 
+/// Longest id of a line.
+const MAX_LINE_ID: usize = 64;
+
 /// The name under which agents write.
 pub(super) const AGENT: &str = "agent";
 
@@ -37,6 +40,20 @@ pub fn chat_id(room: &str) -> String {
 /// The room behind a chat id.
 pub fn room_of(chat_id: &str) -> Option<&str> {
     chat_id.strip_prefix(CHAT).filter(|room| !room.is_empty())
+}
+
+/// What tells the conversations of a room apart: itself, and its threads.
+pub(super) fn conversation(room: &str, thread: Option<&str>) -> String {
+    match thread {
+        Some(thread) => format!("{CHAT}{room}/{thread}"),
+        None => chat_id(room),
+    }
+}
+
+/// Whether a thread may be called so: threads have the ids of lines.
+pub(super) fn is_line_id(id: &str) -> bool {
+    let begins = id.starts_with("wa") || id.starts_with("wp");
+    begins && id.len() <= MAX_LINE_ID && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.')
 }
 
 /// The place of a room.

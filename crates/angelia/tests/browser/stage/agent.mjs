@@ -63,8 +63,25 @@ export class Agent {
 
   /** Writes a line in the chat of `event`; answers it unless told otherwise. */
   async send(event, content, reply_to = event.message_id) {
-    return (await this.#act({ op: 'send', chat_id: event.source.chat_id, content, reply_to, metadata: {} }))
-      .message_id;
+    const { chat_id } = event.source;
+    return (await this.#act({ op: 'send', chat_id, content, reply_to, metadata: within(event) })).message_id;
+  }
+
+  /** Shows what it has written so far of its next line. */
+  draft(event, content) {
+    const { chat_id } = event.source;
+    return this.#act({ op: 'draft', chat_id, draft_id: 1, content, final: false, metadata: within(event) });
+  }
+
+  /** Opens a thread, on a message if one is named. */
+  async openThread(event, thread_name, message_id = null) {
+    const { chat_id } = event.source;
+    return (await this.#act({ op: 'thread_create', chat_id, thread_name, message_id, metadata: {} })).thread_id;
+  }
+
+  rename(event, message_id, thread_name) {
+    const { chat_id } = event.source;
+    return this.#act({ op: 'thread_rename', chat_id, message_id, thread_name, metadata: {} });
   }
 
   edit(event, message_id, content) {
@@ -84,14 +101,15 @@ export class Agent {
     return prompt_id;
   }
 
-  type(event) {
-    return this.#act({ op: 'typing', chat_id: event.source.chat_id, metadata: {} });
+  /** Shows that it is at work, and perhaps at what. */
+  type(event, content) {
+    return this.#act({ op: 'typing', chat_id: event.source.chat_id, content, metadata: within(event) });
   }
 
   /** Marks the message of `event`: 👀 while it works on it, ✅ when it is done. */
-  react(event, emoji) {
-    const { message_id, source } = event;
-    return this.#act({ op: 'react', chat_id: source.chat_id, message_id, emoji, metadata: {} });
+  react(event, emoji, { remove = false, message_id = event.message_id } = {}) {
+    const { chat_id } = event.source;
+    return this.#act({ op: 'react', chat_id, message_id, emoji, remove, metadata: {} });
   }
 
   /** Takes the next message up, as gateways do that mark their turns. */
@@ -113,6 +131,9 @@ export class Agent {
     this.socket.close();
   }
 }
+
+/** Where gateways say that a message belongs: in the thread of what it answers. */
+const within = ({ source: { thread_id } }) => (thread_id ? { thread_id } : {});
 
 function token({ id, secret }) {
   const signed = `${id}:${Math.floor(Date.now() / 1000) + TOKEN_SECONDS}`;

@@ -603,7 +603,9 @@ CREATE TABLE webchat_lines (
     -- What its readers see as reactions to it, as a JSON array.
     marks      TEXT COLLATE "C" NOT NULL DEFAULT '[]',
     -- The thread of the room it was said in: the id of the line that opened it.
-    thread     TEXT COLLATE "C"
+    thread     TEXT COLLATE "C",
+    -- What the thread is called that it opened.
+    thread_name TEXT COLLATE "C"
 );
 CREATE INDEX webchat_lines_by_room ON webchat_lines (room, seq);
 CREATE UNIQUE INDEX webchat_lines_once ON webchat_lines (room, author, client_id) WHERE client_id IS NOT NULL;

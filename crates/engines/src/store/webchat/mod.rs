@@ -1,8 +1,10 @@
 //! The web chat's people and lines. What may be written and changed there, and what
 //! becomes of it, is [`rooms`]' to say; here are its rows.
 
+mod marks;
 pub(super) mod people;
 mod room_size;
+mod threads;
 
 use super::db::{Ask, Db, Param, Row, Sql, values};
 use super::engine::{Engine, Owner, Store};
@@ -16,11 +18,11 @@ use angelia_core::inbox::{SEEN_FOR, refusal};
 use angelia_core::prompts::Answered;
 use angelia_core::rooms::{self, Post, Posting};
 use angelia_core::store::{
-    ActionId, BoxFuture, Buttons, CONNECTOR, Earlier, Guest, Line, LineAnswer, LineEdit, LineRevision, Lines,
-    NewEntry, NewLine, Page, PageSize, Person, Posted, Revised,
+    ActionId, BoxFuture, Buttons, CONNECTOR, Earlier, Guest, Line, LineAnswer, LineEdit, LineMark,
+    LineRevision, Lines, NewEntry, NewLine, NewThread, Page, PageSize, Person, Posted, Revised, ThreadName,
 };
 
-const LINE_COLUMNS: &str = "seq, room, message_id, author, from_agent, text, reply_to, at, edited, place, client_id, files, undelivered, buttons";
+const LINE_COLUMNS: &str = "seq, room, message_id, author, from_agent, text, reply_to, at, edited, place, client_id, files, undelivered, buttons, marks, thread, thread_name";
 
 impl<E: Engine> Lines for Store<E> {
     fn post_line(&self, line: NewLine, entry: Option<NewEntry>) -> BoxFuture<'_, Result<Posted>> {
@@ -106,6 +108,23 @@ impl<E: Engine> Lines for Store<E> {
             ledger::finish(txn, action, &rooms::edited(first.as_ref()))?;
             Ok(first.is_some())
         })
+    }
+
+    fn mark_line(&self, mark: LineMark) -> BoxFuture<'_, Result<bool>> {
+        let owner = Owner::Bot(format!("webchat/{}", mark.room).into());
+        self.0.write_all(owner, mark.emoji.len(), "mark a line", move |txn| marks::mark(txn, &mark))
+    }
+
+    fn open_thread(&self, thread: NewThread, action: ActionId) -> BoxFuture<'_, Result<Option<String>>> {
+        let owner = Owner::Bot(format!("webchat/{}", thread.line.room).into());
+        let bytes = thread.line.text.len();
+        self.0.write(owner, bytes, "open a thread", move |txn| threads::open(txn, &thread, action))
+    }
+
+    fn name_thread(&self, name: ThreadName, action: ActionId) -> BoxFuture<'_, Result<bool>> {
+        let owner = Owner::Bot(format!("webchat/{}", name.room).into());
+        let bytes = name.name.len();
+        self.0.write_all(owner, bytes, "rename a thread", move |txn| threads::rename(txn, &name, action))
     }
 
     fn lines(&self, room: &str, after: i64, size: PageSize) -> BoxFuture<'_, Result<Page<Line>>> {
@@ -312,8 +331,8 @@ fn insert(txn: &mut dyn Txn, new: &NewLine) -> Sql<()> {
     let inserted = txn.execute(
         "INSERT INTO webchat_lines
              (id, seq, place, room, message_id, author, from_agent, text, reply_to, client_id, at, files,
-              undelivered, buttons)
-         VALUES ($1, $2, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (message_id) DO NOTHING",
+              undelivered, buttons, thread, thread_name)
+         VALUES ($1, $2, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) ON CONFLICT (message_id) DO NOTHING",
         values![
             id,
             seq,
@@ -327,7 +346,9 @@ fn insert(txn: &mut dyn Txn, new: &NewLine) -> Sql<()> {
             new.at,
             files(new),
             new.undelivered.map(DropReason::as_str),
-            buttons
+            buttons,
+            new.thread,
+            new.thread_name
         ],
     )?;
     if inserted == 0 {
@@ -354,6 +375,9 @@ pub(super) fn written(new: &NewLine, number: i64) -> Line {
         files: new.files.clone(),
         undelivered: new.undelivered,
         buttons: new.buttons.clone(),
+        marks: Vec::new(),
+        thread: new.thread.clone(),
+        thread_name: new.thread_name.clone(),
         at: new.at,
         edited: false,
     }
@@ -412,10 +436,14 @@ fn read(row: Row<'_>) -> Sql<Line> {
         files: serde_json::from_str(&row.get::<String>(11)?).unwrap_or_default(),
         undelivered: row.get::<Option<String>>(12)?.and_then(|word| DropReason::parse(&word)),
         buttons: row.get::<Option<String>>(13)?.and_then(|text| serde_json::from_str(&text).ok()),
+        marks: serde_json::from_str(&row.get::<String>(14)?).unwrap_or_default(),
+        thread: row.get(15)?,
+        thread_name: row.get(16)?,
     })
 }
 
-/// What people and agents wrote of a line: its text, the names of its files, and its buttons.
+/// What people and agents wrote of a line: its text, the names of its files, its buttons and marks,
+/// and what its thread is called.
 fn written_bytes(row: &Row<'_>) -> Sql<usize> {
-    Ok(row.length(5)? + row.length(11)? + row.length(13)?)
+    Ok(row.length(5)? + row.length(11)? + row.length(13)? + row.length(14)? + row.length(16)?)
 }

@@ -18,6 +18,7 @@ const isTouch = () => matchMedia("(hover: none) and (pointer: coarse)").matches;
 
 export class Composer {
   #room = null;
+  #thread = null;
   #reply = null;
   #files = [];
 
@@ -43,9 +44,10 @@ export class Composer {
     this.#takeDropped();
   }
 
-  /** Turns to a room and what was half written there. */
-  open(room) {
+  /** Turns to a room, or a thread of it, and what was half written there. */
+  open(room, thread = null) {
     this.#room = room;
+    this.#thread = thread;
     const draft = recall(this.#name, {});
     this.field.value = draft.text ?? "";
     this.#files = draft.files ?? [];
@@ -81,7 +83,7 @@ export class Composer {
   }
 
   get #name() {
-    return `draft.${handle(this.#room.key)}`;
+    return `draft.${handle(this.#room.key)}${this.#thread ? `.${this.#thread}` : ""}`;
   }
 
   #changed() {

@@ -33,6 +33,8 @@ export function drawLine(item, room) {
     text: make("div.text", { id: `${id}-text`, "data-testid": "text" }),
     files: make("ul.files", { hidden: true, "aria-label": "Files" }),
     choices: make("div.choices", { hidden: true, role: "group", "aria-label": "Your answer" }),
+    marks: make("ul.marks", { hidden: true, "aria-label": "Reactions", "data-testid": "marks" }),
+    thread: make("button.thread", { type: "button", hidden: true, "data-act": "thread", "data-testid": "thread" }),
     state: make("div.state", { hidden: true }),
     acts: make(
       "div.acts",
@@ -43,7 +45,8 @@ export function drawLine(item, room) {
   };
   const said = make("div.said", {}, part.quote, part.text, part.files, part.choices);
   const head = make("div.head", {}, part.author, " ", part.time);
-  const card = make("div.card", {}, part.face, make("div.column", {}, head, said, part.state), part.acts);
+  const column = make("div.column", {}, head, said, part.marks, part.thread, part.state);
+  const card = make("div.card", {}, part.face, column, part.acts);
   const element = make(
     "article.line",
     {
@@ -105,11 +108,15 @@ export function fillLine(element, item, room) {
     part.time.textContent = timeOf(item.at);
   }
   if (before.text !== item.text || before.html !== item.html) words(part.text, item);
+  // A line that only stands for its thread says no more than its name.
+  part.text.classList.toggle("only-name", item.from_agent && item.text === item.thread_name);
+  if (!same(before.marks, item.marks)) marks(part.marks, item.marks ?? []);
+  thread(part.thread, room.thread(item.message_id));
   if (before.files?.length !== item.files?.length) files(part.files, item.files ?? []);
-  if (!sameChoices(before.buttons, item.buttons)) choices(element, item.buttons ?? []);
+  if (!same(before.buttons, item.buttons)) choices(element, item.buttons ?? []);
   quote(element, room);
-  const same = ["state", "why", "edited", "held"].every((key) => before[key] === item[key]);
-  if (!same) state(element, item, room);
+  const told = ["state", "why", "edited", "held"].every((key) => before[key] === item[key]);
+  if (!told) state(element, item, room);
   // What has no id yet cannot be answered.
   part.acts.hidden = !item.message_id;
 }
@@ -118,7 +125,8 @@ function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-function words(element, { from_agent, text, html }) {
+/** Writes what a line says. */
+export function words(element, { from_agent, text, html }) {
   element.hidden = !text;
   element.classList.toggle("as-written", !(from_agent && html != null));
   // Only what the server rendered for us, from an agent's Markdown, is taken as HTML.
@@ -132,7 +140,41 @@ function files(list, all) {
   list.replaceChildren(...all.map((file) => make("li", { "data-testid": "file" }, fileWords(file))));
 }
 
-const sameChoices = (one, other) => JSON.stringify(one ?? []) === JSON.stringify(other ?? []);
+const same = (one, other) => JSON.stringify(one ?? []) === JSON.stringify(other ?? []);
+
+/** What the marks of agents mean that mark their turns, and how they are drawn: not every device has signs for them. */
+const MARKS = {
+  "👀": { words: "Seen by the agent", kind: "quiet", path: "M2 12s4-7 10-7 10 7 10 7-4 7-10 7S2 12 2 12M12 9a3 3 0 1 1 0 6 3 3 0 0 1 0-6" },
+  "✅": { words: "Done", kind: "good", path: "m5 12.5 4.5 4.5L19 7.5" },
+  "❌": { words: "Failed", kind: "bad", path: "M6 6l12 12M18 6 6 18" },
+};
+
+/** What an agent marked a line with. Nobody is told of it: whoever wants to know finds it. */
+function marks(list, all) {
+  const chip = (mark) => {
+    if (!MARKS[mark]) return make("li", {}, mark);
+    const { words, kind, path } = MARKS[mark];
+    return make(`li.${kind}`, { title: words }, icon(path), make("span.unseen", {}, words));
+  };
+  list.hidden = !all.length;
+  list.replaceChildren(...all.map(chip));
+}
+
+/** The way into the thread that a line opened. */
+function thread(button, about) {
+  button.hidden = !about;
+  if (!about) return;
+  const { name, count, last, unread } = about;
+  const replies = count ? `${count} ${count === 1 ? "reply" : "replies"} · last ${timeOf(last.at)}` : "No replies yet";
+  const told = JSON.stringify([name, replies, unread]);
+  if (button.dataset.told === told) return;
+  button.dataset.told = told;
+  button.replaceChildren(
+    icon("M4 5h16v11H9l-5 4z"),
+    make("span.thread-words", {}, make("strong", {}, name), " ", make("span.replies", {}, replies)),
+    unread ? make("span.unread", {}, `${unread} new`) : "",
+  );
+}
 
 /** The buttons of a question, while nobody has pressed one. */
 function choices(element, all) {

@@ -15,6 +15,7 @@ export class Lines {
   #byMessage = new Map();
   #byClient = new Map();
   #room = null;
+  #thread = null;
   #hidden = 0;
   #stuck = true;
   #top = 0;
@@ -22,13 +23,14 @@ export class Lines {
   #regroup = 0;
   #current = null;
 
-  constructor({ box, list, earlier, newer, on }) {
+  constructor({ box, list, earlier, newer, draft, on }) {
     Object.assign(this, { box, list, earlier, newer, on });
     box.addEventListener("scroll", () => this.#scrolled(), { passive: true });
     // Whatever makes the text or the window taller or smaller, the end stays in sight.
     const keepUp = new ResizeObserver(() => this.#stuck && this.toEnd());
     keepUp.observe(box);
     keepUp.observe(list);
+    keepUp.observe(draft);
     newer.addEventListener("click", () => {
       this.toEnd();
       this.focusLast();
@@ -39,14 +41,16 @@ export class Lines {
     list.addEventListener("focusin", (event) => this.#makeCurrent(event.target.closest(".line")));
   }
 
-  /** Shows a room anew. */
-  show(room) {
+  /** Shows a room anew, or one of its threads. */
+  show(room, thread = null) {
     this.#room = room;
+    this.#thread = thread;
+    this.list.classList.toggle("in-thread", !!thread);
     this.#byMessage.clear();
     this.#byClient.clear();
     this.list.replaceChildren();
     this.#current = null;
-    const items = room.shown;
+    const items = this.#items;
     this.#hidden = Math.max(0, items.length - AT_FIRST);
     this.earlier.hidden = this.#hidden === 0;
     for (const item of items.slice(this.#hidden)) this.put(item);
@@ -55,8 +59,19 @@ export class Lines {
     this.toEnd();
   }
 
+  get #items() {
+    return this.#room.shown.filter((item) => this.#isHere(item));
+  }
+
+  /** Whether a line is said here. What was said in a thread that is not there any more is said in the room. */
+  #isHere({ message_id, thread }) {
+    if (this.#thread) return thread === this.#thread || message_id === this.#thread;
+    return !thread || !this.#room.opensThread(thread);
+  }
+
   /** Shows a line as it is now. */
   put(item) {
+    if (!this.#isHere(item)) return null;
     if (!this.find(item) && item.place <= this.#oldest()) return null;
     return this.#draw(item);
   }
@@ -138,7 +153,7 @@ export class Lines {
     const fromEnd = this.box.scrollHeight - this.box.scrollTop;
     // Counted anew: lines may have gone since.
     const oldest = this.#oldest() || Infinity;
-    const hidden = this.#room.shown.filter((item) => item.place < oldest);
+    const hidden = this.#items.filter((item) => item.place < oldest);
     this.#hidden = Math.max(0, hidden.length - AT_FIRST);
     for (const item of hidden.slice(this.#hidden)) this.#draw(item);
     this.earlier.hidden = this.#hidden === 0;

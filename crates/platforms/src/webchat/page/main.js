@@ -19,6 +19,7 @@ const draw = (id, path) => by(id).append(icon(path));
 draw("rooms-button", "M4 7h16M4 12h16M4 17h16");
 draw("story-button", "M12 7v5l3 2M21 12a9 9 0 1 1-18 0 9 9 0 0 1 18 0");
 by("story-button").append(make("span.words", {}, "What happened"));
+draw("thread-back", "M15 5l-7 7 7 7");
 for (const id of ["rooms-close", "story-close", "unreply"]) draw(id, "M6 6l12 12M18 6 6 18");
 draw(
   "attach",
@@ -190,7 +191,8 @@ by("skip").addEventListener("click", (event) => {
 });
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || event.isComposing || by("forget").open) return;
-  if (sheets.close() || !talk.composer.replying) return;
+  if (sheets.close()) return;
+  if (!talk.composer.replying) return talk.thread && talk.leaveThread();
   talk.composer.reply(null);
   talk.composer.focus();
 });

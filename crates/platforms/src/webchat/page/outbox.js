@@ -62,10 +62,10 @@ export class Outbox {
   }
 
   /** Keeps a line, and sends it as soon as it can be sent. */
-  add({ text, reply_to, files }) {
+  add({ text, reply_to, files, thread }) {
     // Two lines of one millisecond, or a clock put back, must not change the order.
     const at = Math.max(Date.now(), (this.items.at(-1)?.at ?? 0) + 1);
-    const item = { client_id: newId(), text, reply_to, files, at };
+    const item = { client_id: newId(), text, reply_to, files, thread, at };
     this.#set({ ...item, state: navigator.onLine ? "sending" : "kept" });
     this.send();
     return item;
@@ -120,10 +120,11 @@ export class Outbox {
   }
 
   async #post(item) {
-    const { client_id, text, reply_to, files } = item;
+    const { client_id, text, reply_to, files, thread } = item;
     const body = { text, client_id };
     if (reply_to) body.reply_to = reply_to;
     if (files?.length) body.files = files;
+    if (thread) body.thread = thread;
     try {
       const answer = await ask(inRoom(this.room(), "messages"), { key: this.key, method: "POST", body });
       if (this.#closed) return false;

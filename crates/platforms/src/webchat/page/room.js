@@ -7,6 +7,13 @@ import { keep, recall } from "./memory.js";
 import { Outbox } from "./outbox.js";
 import { Stream } from "./stream.js";
 
+/** So long a draft is shown that nobody writes on. */
+const DRAFT = 30_000;
+/** Threads of which it is kept how far they were read. */
+const MOST_THREADS = 50;
+/** Who the server itself is, among agents. */
+const SERVER = "angelia";
+
 export class Room extends EventTarget {
   #lines = new Map();
   #taken = new Map();
@@ -15,6 +22,10 @@ export class Room extends EventTarget {
   /** The ids of lines that wait until the agent has finished, and whether this connection told of them. */
   #held = new Set();
   #heldTold = false;
+  /** What is said in threads, by the line that opened them. */
+  #threads = new Map();
+  /** What the agent is writing, by thread; the room itself is "". */
+  #drafts = new Map();
   met = false;
   loaded = false;
   revoked = false;
@@ -30,6 +41,7 @@ export class Room extends EventTarget {
     this.about({ room, user, private: direct, guest });
     this.seen = recall(`seen.${handle(key)}`, { id: 0, place: 0 });
     this.unread = 0;
+    this.threadsSeen = recall(this.#seenName, {});
     this.outbox = new Outbox({
       key,
       room: () => this.name,
@@ -172,13 +184,61 @@ export class Room extends EventTarget {
     return [...this.lines.map((line) => this.#asShown(line)), ...taken, ...waiting];
   }
 
+  opensThread(messageId) {
+    return !!this.#lines.get(messageId)?.thread_name;
+  }
+
+  /** The thread of a line that opened one: its name, what was said in it, and how much of that is new. */
+  thread(messageId) {
+    const name = this.#lines.get(messageId)?.thread_name;
+    if (!name) return null;
+    const lines = [...(this.#threads.get(messageId) ?? [])].map((id) => this.#lines.get(id)).filter(Boolean);
+    lines.sort((a, b) => a.place - b.place);
+    const seen = this.threadsSeen[messageId] ?? 0;
+    const unread = lines.filter((line) => line.place > seen && !this.isMine(line)).length;
+    return { name, count: lines.length, last: lines.at(-1), unread };
+  }
+
+  /** A thread was looked at. */
+  seeThread(messageId) {
+    const place = this.thread(messageId)?.last?.place ?? 0;
+    if (place <= (this.threadsSeen[messageId] ?? 0)) return;
+    const { [messageId]: _, ...others } = recall(this.#seenName, this.threadsSeen);
+    // The newest last; who looks at more of them sees an old one marked as new.
+    const kept = Object.entries(others).slice(1 - MOST_THREADS);
+    this.threadsSeen = { ...Object.fromEntries(kept), [messageId]: place };
+    keep(this.#seenName, this.threadsSeen);
+  }
+
+  get #seenName() {
+    return `threads.${handle(this.key)}`;
+  }
+
+  /** What the agent has written of its next line, in a thread or in the room itself. */
+  draft(thread) {
+    return this.#drafts.get(thread ?? "") ?? null;
+  }
+
+  #drafted({ thread, text, html }) {
+    const name = thread ?? "";
+    clearTimeout(this.#drafts.get(name)?.timer);
+    const timer = setTimeout(() => this.#drafted({ thread, text: "" }), DRAFT);
+    if (text) this.#drafts.set(name, { text, html, timer });
+    else {
+      clearTimeout(timer);
+      if (!this.#drafts.delete(name)) return;
+    }
+    this.#tell("draft", { thread });
+  }
+
   line(messageId) {
     const line = this.#lines.get(messageId);
     return line && this.#asShown(line);
   }
 
-  async stop() {
-    await ask(inRoom(this.name, "interrupt"), { key: this.key, method: "POST" });
+  async stop(thread) {
+    const where = thread ? `?thread=${encodeURIComponent(thread)}` : "";
+    await ask(inRoom(this.name, `interrupt${where}`), { key: this.key, method: "POST" });
   }
 
   /** Answers a question by one of its buttons. */
@@ -200,7 +260,8 @@ export class Room extends EventTarget {
       if (!this.#heldTold) this.#holds([]);
       this.#agentIs(data);
     }
-    else if (event === "typing") this.#tell("typing");
+    else if (event === "typing") this.#tell("typing", data);
+    else if (event === "draft") this.#drafted(data);
     else if (event === "message" || event === "edit") this.#apply(data, true);
   }
 
@@ -220,17 +281,27 @@ export class Room extends EventTarget {
     if (before && before.id >= line.id) return;
     if (!line.text && !line.files?.length) {
       this.#lines.delete(line.message_id);
+      this.#threads.get(line.thread)?.delete(line.message_id);
       return this.#tell("gone", { line, before });
     }
     line.place ??= before?.place ?? line.id;
     this.#lines.set(line.message_id, line);
+    if (line.thread) {
+      if (!this.#threads.has(line.thread)) this.#threads.set(line.thread, new Set());
+      this.#threads.get(line.thread).add(line.message_id);
+    }
     // Nobody else's ids mean anything to us. Our own one says that the line arrived.
     if (!this.isMine(line)) delete line.client_id;
     else if (line.client_id) {
       this.outbox.arrived(line.client_id);
       this.#taken.delete(line.client_id);
     }
-    this.#tell("line", { line: this.#asShown(line), live, isNew: !before });
+    // A mark or a name is nothing that was said.
+    const said = !before || before.text !== line.text;
+    this.#tell("line", { line: this.#asShown(line), live, isNew: !before, said });
+    // It takes the place of what was shown of it.
+    if (!before && line.from_agent && line.author !== SERVER)
+      this.#drafted({ thread: line.thread, text: "" });
   }
 
   #asShown(line) {
@@ -268,6 +339,8 @@ export class Room extends EventTarget {
     this.connection = state;
     if (state === "connected") {
       this.#heldTold = false;
+      // What is still written is told anew.
+      for (const thread of [...this.#drafts.keys()]) this.#drafted({ thread: thread || undefined, text: "" });
       this.revoked = false;
       this.outbox.hurry();
     }

@@ -2,6 +2,7 @@
 
 import { Announcer } from "./announce.js";
 import { Composer } from "./composer.js";
+import { Draft } from "./draft.js";
 import { Guide } from "./guide.js";
 import { Lines } from "./lines.js";
 import { agentMark, agentWords } from "./rooms.js";
@@ -21,6 +22,8 @@ const by = (id) => document.getElementById(id);
 
 export class Talk {
   #room = null;
+  /** The thread that is open, by the line that opened it. */
+  #thread = null;
   #leave = null;
   #chosen = false;
   #brief = 0;
@@ -39,9 +42,11 @@ export class Talk {
       fold: by("guide-fold"),
       copy: by("guide-copy"),
     });
+    this.draft = new Draft(by("draft"));
     this.lines = new Lines({
       box: by("scroll"),
       list: by("lines"),
+      draft: by("draft"),
       earlier: by("earlier"),
       newer: by("newer"),
       on: {
@@ -53,6 +58,7 @@ export class Talk {
         // What is held goes by itself as soon as the agent has stopped.
         hurry: () => by("stop").disabled || this.#stop(),
         press: (item, button) => this.#press(item, button),
+        thread: ({ message_id }) => this.enter(message_id),
         seen: () => this.look(),
         lost: () => this.composer.focus(),
         empty: (empty) => this.#empty(empty),
@@ -74,6 +80,8 @@ export class Talk {
     };
     this.composer = new Composer(parts, (line) => this.#say(line));
     by("stop").addEventListener("click", () => this.#stop());
+    by("thread-back").addEventListener("click", () => this.leaveThread());
+    addEventListener("popstate", ({ state }) => this.#turnTo(state?.thread ?? null));
     document.addEventListener("visibilitychange", () => {
       this.look();
       this.story.stir();
@@ -98,7 +106,8 @@ export class Talk {
     on("waits", (item) => this.#waits(item));
     on("taken", (item) => this.#taken(item));
     on("held", (item) => this.#held(item));
-    on("typing", () => this.work.typed());
+    on("typing", ({ thread, words }) => this.#isHere(thread) && this.work.typed(words));
+    on("draft", ({ thread }) => this.#isHere(thread) && this.#drafted());
     on("loaded", () => this.#fresh());
     for (const type of ["about", "agent", "revoked"]) on(type, () => this.#about());
     on("connection", (refusal) => this.#connection(refusal));
@@ -113,6 +122,58 @@ export class Talk {
     this.#room?.leave();
     this.#room = null;
     this.announcer.reset();
+    if (this.#thread) history.replaceState(null, "");
+    this.#thread = null;
+    this.draft.show(null);
+  }
+
+  /** The thread that is open. */
+  get thread() {
+    return this.#thread;
+  }
+
+  /** Opens a thread. The browser's way back leads out of it. */
+  enter(thread) {
+    if (thread === this.#thread) return;
+    history.pushState({ thread }, "");
+    this.#turnTo(thread);
+  }
+
+  /** Back to the room. */
+  leaveThread() {
+    if (history.state?.thread) history.back();
+    else this.#turnTo(null);
+  }
+
+  #turnTo(thread) {
+    const before = this.#thread;
+    if (!this.#room?.loaded || thread === before || (thread && !this.#room.thread(thread))) return;
+    this.#thread = thread;
+    this.announcer.reset();
+    this.lines.show(this.#room, thread);
+    this.work.reset(this.#room, this.#saidHere());
+    this.composer.open(this.#room, thread);
+    this.#drafted();
+    this.#about();
+    this.look();
+    const opened = thread ? null : this.lines.find({ message_id: before });
+    if (opened) {
+      opened.parts.thread.focus({ preventScroll: true });
+      opened.scrollIntoView({ block: "nearest" });
+    } else if (matchMedia("(pointer: fine)").matches) this.composer.focus();
+    else by("thread-back").focus();
+  }
+
+  #isHere(thread) {
+    return (thread ?? null) === this.#thread;
+  }
+
+  #saidHere() {
+    return this.#room.lines.filter(({ thread }) => this.#isHere(thread));
+  }
+
+  #drafted() {
+    this.draft.show(this.#room.loaded ? this.#room.draft(this.#thread) : null);
   }
 
   /** Answers a line, and lets the reader write. */
@@ -123,23 +184,37 @@ export class Talk {
 
   #fresh() {
     this.announcer.reset();
-    this.lines.show(this.#room);
-    this.work.reset(this.#room);
+    // After a reload the reader is where they were.
+    const opened = this.#thread ?? history.state?.thread;
+    if (this.#room.loaded) this.#thread = this.#room.thread(opened) ? opened : null;
+    this.lines.show(this.#room, this.#thread);
+    this.work.reset(this.#room, this.#saidHere());
+    this.#drafted();
+    if (this.#thread) {
+      this.composer.open(this.#room, this.#thread);
+      this.#about();
+    }
     this.#chosen = false;
     this.story.show(this.#room, null);
     this.#chooseNewest();
   }
 
-  #line({ line, live, isNew }) {
+  #line({ line, live, isNew, said }) {
     // Before all is there, nothing is news.
     if (!this.#room.loaded) return;
     const element = this.lines.put(line);
     const mine = this.#room.isMine(line);
-    if (live && line.from_agent) this.work.wrote(line);
-    if (live && isNew && !mine && !line.from_agent) this.work.othersSpoke();
-    if (live && !mine && element) this.announcer.line(line);
+    if (live && said && element) {
+      if (line.from_agent) this.work.wrote(line);
+      else if (isNew && !mine) this.work.othersSpoke();
+      if (!mine) this.announcer.line(line);
+    }
+    // The way into its thread tells of it.
+    const opens = line.thread && this.#room.line(line.thread);
+    if (opens) this.lines.put(opens);
+    if (line.thread_name && line.message_id === this.#thread) this.#about();
     if (live && isNew && !mine) {
-      this.lines.news();
+      if (element) this.lines.news();
       if (!this.#isLookedAt) this.#room.miss();
     }
     this.look();
@@ -174,7 +249,7 @@ export class Talk {
     this.lines.toEnd();
     // Whoever writes wants to know what becomes of it.
     this.#chosen = false;
-    this.#room.outbox.add(line);
+    this.#room.outbox.add({ ...line, thread: this.#thread ?? undefined });
     // After the line is there, which is not at once.
     queueMicrotask(() => this.lines.toEnd());
   }
@@ -203,7 +278,9 @@ export class Talk {
 
   /** Whoever sees the room has read it. */
   look() {
-    if (this.#room?.loaded && this.#isLookedAt) this.#room.see();
+    if (!this.#room?.loaded || !this.#isLookedAt) return;
+    this.#room.see();
+    if (this.#thread) this.#room.seeThread(this.#thread);
   }
 
   get #isLookedAt() {
@@ -212,7 +289,12 @@ export class Talk {
 
   #about() {
     const room = this.#room;
-    by("room-name").textContent = room.private ? "Agent" : room.title;
+    const thread = this.#thread && room.thread(this.#thread);
+    const title = room.private ? "Agent" : room.title;
+    by("room-name").textContent = thread ? thread.name : title;
+    by("thread-back").hidden = !thread;
+    by("thread-back").setAttribute("aria-label", `Back to ${title}`);
+    by("composer").placeholder = thread ? "Write in this thread" : "Write a message";
     by("agent-dot").className = `dot ${agentMark(room)}`;
     write(by("agent-state"), agentWords(room));
     write(by("whoami"), room.private || [undefined, "you"].includes(room.user) ? "" : `you are ${room.user}`);
@@ -251,14 +333,14 @@ export class Talk {
     );
   }
 
-  #working({ typing, busy, stopping }) {
+  #working({ typing, words, busy, stopping }) {
     const stop = by("stop");
     const focused = document.activeElement === stop;
     stop.hidden = !busy;
     stop.disabled = stopping;
     write(stop, stopping ? "Stopping…" : "Stop");
     if (focused && (stop.hidden || stop.disabled)) this.composer.focus();
-    write(by("typing"), typing ? "The agent is at work" : "");
+    write(by("typing"), typing ? words || "The agent is at work" : "");
   }
 
   /** Answers a question of the agent. The line itself shows what was chosen, to everybody. */
@@ -281,7 +363,7 @@ export class Talk {
   async #stop() {
     this.work.stopped();
     try {
-      await this.#room.stop();
+      await this.#room.stop(this.#thread);
     } catch (error) {
       this.work.notStopped();
       this.composer.tell(`The agent was not told to stop: ${error.message}`);

@@ -15,6 +15,8 @@ const DEAF = 8_000;
 
 export class Work {
   #typing = 0;
+  /** What the agent says it is at. */
+  #words = null;
   #writing = 0;
   #thinking = 0;
   #stopping = 0;
@@ -26,17 +28,18 @@ export class Work {
   /** Whether the agent works for us, as far as the lines tell. */
   #ours = false;
 
-  /** `onChange({ typing, busy, stopping })` hears of every change. */
+  /** `onChange({ typing, words, busy, stopping })` hears of every change. */
   constructor(onChange) {
     this.onChange = onChange;
   }
 
-  /** Another room: what is known of this one. */
-  reset(room) {
+  /** Another room, or a thread: what is known of this one. */
+  reset(room, lines = room.lines) {
     this.room = room;
+    this.#words = null;
     this.#owed = this.#ours = false;
     this.#typing = this.#writing = this.#thinking = this.#stopping = 0;
-    const last = room.lines.at(-1);
+    const last = lines.at(-1);
     if (last && room.isMine(last) && !last.undelivered) {
       this.#thinking = last.at + THINKING;
       this.#owed = this.#ours = true;
@@ -45,8 +48,10 @@ export class Work {
     this.#tell();
   }
 
-  typed() {
-    this.#typing = Date.now() + TYPING;
+  /** The agent is at work, and perhaps says at what; empty words say that it is not any more. */
+  typed(words) {
+    this.#typing = words === "" ? 0 : Date.now() + TYPING;
+    this.#words = words || null;
     this.#tell();
   }
 
@@ -116,7 +121,7 @@ export class Work {
     const ended = this.#obeyed ? Math.max(quietAt, this.#stopping + STOPPING) : Infinity;
     if (this.#stopping && now > Math.min(ended, this.#stopping + DEAF)) this.#stopping = this.#thinking = 0;
     const stopping = this.#stopping > 0;
-    this.onChange({ typing: this.#typing > now, busy: quietAt > now || stopping, stopping });
+    this.onChange({ typing: this.#typing > now, words: this.#words, busy: quietAt > now || stopping, stopping });
     const next = [this.#typing, this.#writing, thinking, stopping ? this.#stopping + STOPPING : 0].filter(
       (at) => at > now,
     );

@@ -47,9 +47,9 @@ pub(super) static POST: LazyLock<String> = LazyLock::new(|| {
     let is_usual = &*IS_USUAL;
     format!(
         "WITH given AS (
-             SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)
+             SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
              WITH ORDINALITY AS g (line, room, author, client_id, room_lines, room_bytes, from_agent, text, bytes,
-                                   reply_to, at, files, undelivered, kind, platform, bot, chat_id, message_id, ord)
+                                   reply_to, at, files, undelivered, thread, kind, platform, bot, chat_id, message_id, ord)
          ), fresh AS (
              SELECT g.*, r.seq + row_number() OVER (PARTITION BY g.room ORDER BY g.ord) AS seq
              FROM given g JOIN webchat_rooms r ON r.room = g.room
@@ -59,8 +59,9 @@ pub(super) static POST: LazyLock<String> = LazyLock::new(|| {
                  AND j.xmin = CAST(pg_current_xact_id() AS xid)) END
          ), written AS (
              INSERT INTO webchat_lines (seq, place, room, message_id, author, from_agent, text, reply_to,
-                                        client_id, at, files, undelivered)
-             SELECT seq, seq, room, line, author, from_agent, text, reply_to, client_id, at, files, undelivered
+                                        client_id, at, files, undelivered, thread)
+             SELECT seq, seq, room, line, author, from_agent, text, reply_to, client_id, at, files, undelivered,
+                    thread
              FROM fresh ORDER BY ord
          ), grown AS (
              UPDATE webchat_rooms r SET seq = r.seq + f.lines, lines = r.lines + f.lines, bytes = r.bytes + f.bytes
@@ -160,6 +161,7 @@ pub(super) struct Columns<'a> {
     at: Vec<i64>,
     files: Vec<String>,
     undelivered: Vec<Option<&'static str>>,
+    threads: Vec<Option<Cow<'a, str>>>,
     /// What names the entries that they make.
     kinds: Vec<Option<&'static str>>,
     keys: [Vec<Option<Cow<'a, str>>>; 4],
@@ -176,6 +178,7 @@ impl<'a> Columns<'a> {
         self.at.push(line.at.0);
         self.files.push(webchat::files(line));
         self.undelivered.push(line.undelivered.map(DropReason::as_str));
+        self.threads.push(some_text(line.thread.as_deref()));
         self.kinds.push(entry.map(|entry| entry.kind.as_str()));
         let key = [
             entry.map(|entry| text(&entry.platform)),
@@ -200,6 +203,7 @@ impl<'a> Columns<'a> {
             numbers(&self.at),
             texts(&self.files),
             texts(&self.undelivered),
+            texts(&self.threads),
             texts(&self.kinds),
         ]);
         given.extend(self.keys.iter().map(texts));

@@ -1,7 +1,8 @@
--- From version 2 to 3: marks on lines of the web chat, and threads there, commands of gateways, threads that are opened. Nodes of earlier
--- versions know none of it, and go on.
+-- From version 2 to 3: marks on lines of the web chat and threads there, commands of gateways, threads that
+-- are opened. Nodes of earlier versions know none of it, and go on.
 ALTER TABLE webchat_lines ADD COLUMN marks TEXT COLLATE "C" NOT NULL DEFAULT '[]';
 ALTER TABLE webchat_lines ADD COLUMN thread TEXT COLLATE "C";
+ALTER TABLE webchat_lines ADD COLUMN thread_name TEXT COLLATE "C";
 
 -- The commands that a gateway declared, as a JSON array.
 CREATE TABLE manifests (

@@ -1,6 +1,8 @@
--- From version 9 to 10: marks on lines of the web chat, and threads there, commands of gateways, threads that are opened.
+-- From version 9 to 10: marks on lines of the web chat and threads there, commands of gateways, threads that
+-- are opened.
 ALTER TABLE webchat_lines ADD COLUMN marks TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE webchat_lines ADD COLUMN thread TEXT;
+ALTER TABLE webchat_lines ADD COLUMN thread_name TEXT;
 
 -- The commands that a gateway declared, as a JSON array.
 CREATE TABLE manifests (

@@ -1,0 +1,166 @@
+//! What agents have written of their next lines, for whoever reads now. It is written nowhere: the
+//! line itself takes its place, or it is forgotten.
+
+use super::render::to_html;
+use angelia_core::clock::Mono;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+angelia_contract::limits! {
+    /// As on other platforms. What is not written on for so long was given up.
+    const DRAFT_FOR: Duration = Duration::from_secs(30), time "for which a draft is shown in the web chat";
+    /// One for the room and some for its threads. Further ones are not shown before they are said.
+    const MAX_DRAFTS_OF_ROOM: usize = 8, count "drafts in a room of the web chat";
+    /// Hundreds of long ones. Further ones are not shown before they are said.
+    const MAX_DRAFT_BYTES: usize = 4 * 1024 * 1024, bytes "of drafts in the web chat on one node";
+}
+
+/// What an agent has written so far.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// No other draft of this node has it.
+    pub(super) number: u64,
+    /// The thread of the room it is written in.
+    pub(super) thread: Option<String>,
+    /// What is written.
+    pub(super) text: String,
+    html: OnceLock<String>,
+}
+
+impl Draft {
+    /// Its Markdown as HTML; made once, however many read it.
+    pub(super) fn html(&self) -> &str {
+        self.html.get_or_init(|| to_html(&self.text))
+    }
+}
+
+/// The drafts of all rooms.
+#[derive(Default)]
+pub(super) struct AllDrafts(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    shown: u64,
+    bytes: usize,
+    rooms: HashMap<String, Vec<(Arc<Draft>, Mono)>>,
+}
+
+impl AllDrafts {
+    /// Shows a draft in the place of the one before; an empty one takes that away. Answers
+    /// whether there is something else to be seen.
+    pub(super) fn show(&self, room: &str, thread: Option<String>, text: String, now: Mono) -> bool {
+        if text.is_empty() {
+            return self.over(room, thread.as_deref());
+        }
+        let mut state = self.0.lock();
+        let was_there = state.take(room, thread.as_deref());
+        if state.bytes + text.len() > MAX_DRAFT_BYTES || state.count(room) >= MAX_DRAFTS_OF_ROOM {
+            state.prune(now);
+        }
+        if state.bytes + text.len() > MAX_DRAFT_BYTES || state.count(room) >= MAX_DRAFTS_OF_ROOM {
+            return was_there;
+        }
+        state.shown += 1;
+        state.bytes += text.len();
+        let draft = Draft { number: state.shown, thread, text, html: OnceLock::new() };
+        state.rooms.entry(room.to_owned()).or_default().push((Arc::new(draft), now));
+        true
+    }
+
+    /// Nothing more is to be shown in a room or a thread; answers whether there was something.
+    pub(super) fn over(&self, room: &str, thread: Option<&str>) -> bool {
+        self.0.lock().take(room, thread)
+    }
+
+    /// A room is gone.
+    pub(super) fn forget(&self, room: &str) {
+        let mut state = self.0.lock();
+        let gone: usize = state.rooms.remove(room).iter().flatten().map(|(draft, _)| draft.text.len()).sum();
+        state.bytes -= gone;
+    }
+
+    /// The drafts of a room.
+    pub(super) fn of(&self, room: &str, now: Mono) -> Vec<Arc<Draft>> {
+        let state = self.0.lock();
+        let drafts = state.rooms.get(room).into_iter().flatten();
+        drafts.filter(|(_, at)| now.since(*at) < DRAFT_FOR).map(|(draft, _)| draft.clone()).collect()
+    }
+}
+
+impl State {
+    fn count(&self, room: &str) -> usize {
+        self.rooms.get(room).map_or(0, Vec::len)
+    }
+
+    fn take(&mut self, room: &str, thread: Option<&str>) -> bool {
+        let Some(drafts) = self.rooms.get_mut(room) else { return false };
+        let Some(at) = drafts.iter().position(|(draft, _)| draft.thread.as_deref() == thread) else {
+            return false;
+        };
+        let (gone, _) = drafts.remove(at);
+        self.bytes -= gone.text.len();
+        if drafts.is_empty() {
+            self.rooms.remove(room);
+        }
+        true
+    }
+
+    /// Forgets what nobody wrote on.
+    fn prune(&mut self, now: Mono) {
+        let mut left = 0;
+        self.rooms.retain(|_, drafts| {
+            drafts.retain(|(_, at)| now.since(*at) < DRAFT_FOR);
+            left += drafts.iter().map(|(draft, _)| draft.text.len()).sum::<usize>();
+            !drafts.is_empty()
+        });
+        self.bytes = left;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Mono {
+        Mono(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn a_draft_takes_the_place_of_the_one_before_and_ends_by_itself() {
+        let drafts = AllDrafts::default();
+        let texts =
+            |now| -> Vec<String> { drafts.of("lab", at(now)).iter().map(|it| it.text.clone()).collect() };
+        assert!(
+            drafts.show("lab", None, "H".into(), at(0)) && drafts.show("lab", None, "**Hi**".into(), at(5))
+        );
+        assert_eq!(texts(34), ["**Hi**"]);
+        assert_eq!(drafts.of("lab", at(5))[0].html(), "<p><strong>Hi</strong></p>\n");
+        assert!(texts(35).is_empty(), "nobody wrote on");
+        assert!(drafts.show("lab", None, String::new(), at(6)) && texts(6).is_empty());
+        assert!(!drafts.show("lab", None, String::new(), at(6)), "there was none");
+        assert_eq!(drafts.0.lock().bytes, 0);
+    }
+
+    #[test]
+    fn a_room_and_a_node_have_so_much_of_drafts() {
+        let drafts = AllDrafts::default();
+        for number in 0..20 {
+            drafts.show("lab", Some(format!("wa{number}")), "x".into(), at(0));
+        }
+        assert_eq!(drafts.of("lab", at(1)).len(), MAX_DRAFTS_OF_ROOM);
+        assert!(drafts.show("lab", Some("wa99".into()), "x".into(), at(40)), "the others were given up");
+        assert_eq!(drafts.of("lab", at(40)).len(), 1);
+        let long = "x".repeat(MAX_DRAFT_BYTES / 4);
+        for room in ["a", "b", "c", "d", "e", "f"] {
+            drafts.show(room, None, long.clone(), at(41));
+        }
+        assert!(drafts.0.lock().bytes <= MAX_DRAFT_BYTES);
+        for room in ["a", "b", "c", "d", "e", "f", "lab"] {
+            drafts.forget(room);
+        }
+        let state = drafts.0.lock();
+        assert_eq!((state.bytes, state.rooms.len()), (0, 0));
+    }
+}
