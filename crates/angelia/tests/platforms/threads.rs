@@ -8,6 +8,11 @@ use super::telegram_stage::{Stage as Telegram, heard};
 use angelia_testkit::telegram::Aiogram;
 use serde_json::{Value, json};
 
+/// At ease, and quick to say how far it has read, which heartbeats tell.
+fn quick() -> Value {
+    json!({ "identify_seconds": 0, "limits": false, "heartbeat_interval": 1_000 })
+}
+
 fn create(chat: &str, name: &str, message: Option<&str>) -> Value {
     json!({ "op": "thread_create", "chat_id": chat, "thread_name": name, "message_id": message, "metadata": {} })
 }
@@ -69,7 +74,7 @@ async fn on_discord_an_agent_opens_threads_and_goes_on_there() {
 
 #[tokio::test]
 async fn on_discord_what_cannot_have_threads_says_so() {
-    let stage = Discord::listening(at_ease()).await;
+    let stage = Discord::listening(quick()).await;
     let (discord, quay) = (&stage.discord, &stage.quay);
     let mut agent = stage.agent().await;
     assert!(why(&agent.ask(create(quay, " \n", None)).await).contains("needs a name"));
@@ -104,7 +109,7 @@ async fn until_renamed(stage: &Discord, agent: &mut Agent, thread: &str, name: &
 
 #[tokio::test]
 async fn on_discord_a_thread_is_renamed_until_a_person_names_it() {
-    let stage = Discord::listening(at_ease()).await;
+    let stage = Discord::listening(quick()).await;
     let (discord, quay) = (&stage.discord, &stage.quay);
     let mut agent = stage.agent().await;
     let thread = thread_of(&agent.ask(create(quay, "new", None)).await);

@@ -21,17 +21,18 @@ async fn told(person: &Person, kind: &str, text: &str) {
 impl World {
     /// Waits until the line has these marks.
     async fn until_marked(&self, id: &str, marks: Value) {
-        let begun = std::time::Instant::now();
-        loop {
-            let lines = self.lines().await;
-            let line = lines.iter().find(|line| line["message_id"] == id).unwrap();
-            if line.get("marks").unwrap_or(&json!([])) == &marks {
-                assert_eq!(line["edited"], false, "a mark is no edit");
-                return;
+        let marked = async {
+            loop {
+                let lines = self.lines().await;
+                let line = lines.iter().find(|line| line["message_id"] == id).unwrap();
+                if line.get("marks").unwrap_or(&json!([])) == &marks {
+                    assert_eq!(line["edited"], false, "a mark is no edit");
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            assert!(begun.elapsed() < SOON, "{marks} of {line}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        };
+        tokio::time::timeout(SOON, marked).await.unwrap_or_else(|_| panic!("never marked {marks}"));
     }
 }
 

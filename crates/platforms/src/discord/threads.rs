@@ -103,7 +103,7 @@ impl Discord {
 
     /// The channel that a message is in: what opened a thread has the thread's id, and is in the
     /// channel above it.
-    pub(super) fn channel_of_message<'a>(&self, target: &'a Target, message_id: &str) -> Option<String> {
+    pub(super) fn channel_of_message(&self, target: &Target, message_id: &str) -> Option<String> {
         let channel = self.channel_of(target)?;
         let parent = || self.account.directory.at_hand(channel)?.chat.parent.clone();
         Some(if channel == message_id { parent() } else { None }.unwrap_or_else(|| channel.to_owned()))

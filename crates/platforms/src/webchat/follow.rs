@@ -261,7 +261,7 @@ impl Reader {
                 happening = self.happenings.next.recv() => happening,
             };
             match happening {
-                Ok(Happening::Line(line)) => self.hear(line),
+                Ok(Happening::Line(line)) => self.hear(*line),
                 Ok(Happening::Reached(id)) => self.look_for(id),
                 Ok(Happening::Typing { thread, words }) => return typing(thread, words),
                 Ok(Happening::Drafts) => self.drafts.look = true,

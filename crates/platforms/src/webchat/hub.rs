@@ -35,7 +35,7 @@ angelia_contract::limits! {
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
     /// A line was written or edited.
-    Line(Line),
+    Line(Box<Line>),
     /// The room is there now: the line is too long to be told, or nobody told of it.
     Reached(i64),
     /// The agent is writing, and perhaps says at what; empty words say that it is not any more.
@@ -151,7 +151,7 @@ impl Hub {
     /// Tells the readers of a room about a line.
     pub fn line(&self, line: &Line) {
         self.tell(&line.room, || match line.text.len() {
-            0..=MAX_LIVE_TEXT => Happening::Line(line.clone()),
+            0..=MAX_LIVE_TEXT => Happening::Line(Box::new(line.clone())),
             _ => Happening::Reached(line.id),
         });
         // Behind it: the line takes the place of what was shown of it.

@@ -214,7 +214,7 @@ impl Thread {
     fn tell(&mut self, news: Vec<News>) {
         for item in news {
             match item {
-                News::Hint(hint) => self.bus.publish(hint),
+                News::Hint(hint) => self.bus.publish(*hint),
                 // Nobody waits for it but whoever took it in.
                 News::TakenIn => {}
                 News::EmptyLog(erased) => erased.tell(self.empty_log_now()),
@@ -240,8 +240,7 @@ fn empty_log(connection: &Connection) -> bool {
 
 /// Whether a commit is one that a fail point is about.
 fn carries_message(news: &[News]) -> bool {
-    news.iter()
-        .any(|item| matches!(item, News::Hint(Hint::Log { kind: HintKind::Appended | HintKind::Ahead, .. })))
+    news.iter().any(|item| matches!(item, News::Hint(hint) if is_new(hint)))
 }
 
 /// The open transaction: the database, what is counted beside it, and what is to be told
@@ -262,9 +261,14 @@ pub(super) struct OpenTxn<'a> {
     news: Vec<News>,
 }
 
+/// Whether an entry came.
+fn is_new(hint: &Hint) -> bool {
+    matches!(hint, Hint::Log { kind: HintKind::Appended | HintKind::Ahead, .. })
+}
+
 /// What is told after a commit.
 enum News {
-    Hint(Hint),
+    Hint(Box<Hint>),
     TakenIn,
     EmptyLog(Erased),
 }
@@ -466,7 +470,7 @@ impl Txn for OpenTxn<'_> {
     }
 
     fn tell(&mut self, hint: Hint) {
-        self.news.push(News::Hint(hint));
+        self.news.push(News::Hint(Box::new(hint)));
     }
 
     fn taken_in(&mut self) {
