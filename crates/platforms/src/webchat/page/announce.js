@@ -21,15 +21,15 @@ export class Announcer {
     this.region = region;
   }
 
-  /** A line came or changed. */
-  line(item) {
+  /** A line came or changed; this is how people know who wrote it. */
+  line(item, name) {
     clearTimeout(this.#waiting.get(item.message_id));
     const speak = () => {
       this.#waiting.delete(item.message_id);
       const words = spoken(item);
       const added = whatIsNew(this.#spoken.get(item.message_id) ?? "", words);
       this.#remember(item.message_id, words);
-      if (added) this.say(`${item.author}: ${added}`);
+      if (added) this.say(`${name}: ${added}`);
     };
     if (!item.from_agent) return speak();
     this.#waiting.set(item.message_id, setTimeout(speak, STILL));

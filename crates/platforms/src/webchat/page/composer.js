@@ -70,7 +70,7 @@ export class Composer {
   reply(line) {
     this.#reply = line && { message_id: line.message_id, author: line.author, text: excerpt(line) };
     this.replyBar.hidden = !line;
-    if (line) this.replyText.textContent = `Replying to ${line.author}: ${this.#reply.text}`;
+    if (line) this.replyText.textContent = `Replying to ${this.#room.nameOf(line)}: ${this.#reply.text}`;
     this.#changed();
   }
 

@@ -100,8 +100,8 @@ export function fillLine(element, item, room) {
   element.dataset.state = item.state;
   element.dataset.author = item.author;
   if (item.message_id) element.dataset.messageId = item.message_id;
-  write(part.author, room.isMine(item) ? "You" : item.author);
-  write(part.face, item.author?.[0]?.toUpperCase() ?? "");
+  write(part.author, room.isMine(item) ? "You" : room.nameOf(item));
+  write(part.face, room.nameOf(item)?.[0]?.toUpperCase() ?? "");
   if (before.at !== item.at) {
     part.time.dateTime = new Date(item.at).toISOString();
     part.time.title = momentOf(item.at);
@@ -193,7 +193,7 @@ function quote({ parts: { quote: button }, item, above }, room) {
   // An agent's answer right below its question needs no quote of it.
   button.hidden = !answered || (item.from_agent && above === item.reply_to);
   if (!answered) return;
-  const who = room.isMine(answered) ? "You" : answered.author;
+  const who = room.isMine(answered) ? "You" : room.nameOf(answered);
   write(button, `${who}: ${excerpt(answered)}`);
   button.setAttribute("aria-label", `In answer to ${button.textContent}`);
 }

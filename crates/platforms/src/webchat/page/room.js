@@ -30,6 +30,8 @@ export class Room extends EventTarget {
   loaded = false;
   revoked = false;
   connection = "idle";
+  /** How people know its agent. */
+  agentName = "agent";
   agent = undefined;
   awaited = false;
   guide = null;
@@ -53,7 +55,7 @@ export class Room extends EventTarget {
 
   /** What people call it. */
   get title() {
-    return this.private ? "agent" : (this.name ?? (this.revoked ? "Unknown room" : "…"));
+    return this.private ? this.agentName : (this.name ?? (this.revoked ? "Unknown room" : "…"));
   }
 
   about({ room, user, private: direct, guest, alone }) {
@@ -76,6 +78,7 @@ export class Room extends EventTarget {
     const news = me.room !== this.name || me.user !== this.user || me.guest !== this.guest;
     this.about(me);
     this.guide = me.guide;
+    this.agentName = me.agent?.name ?? "agent";
     this.explain = me.explain ?? null;
     this.met = true;
     this.revoked = false;
@@ -250,6 +253,14 @@ export class Room extends EventTarget {
   story(messageId) {
     return ask(inRoom(this.name, `messages/${encodeURIComponent(messageId)}/story`), { key: this.key });
   }
+
+  /** The agent, at the begin of a sentence. */
+  get spokenOf() {
+    return this.agentName === "agent" ? "The agent" : this.agentName;
+  }
+
+  /** How people know who wrote a line. */
+  nameOf = (line) => (line.from_agent && line.author === "agent" ? this.agentName : line.author);
 
   isMine = (line) => !line.from_agent && line.author === this.user;
 

@@ -45,7 +45,8 @@ export class RoomList {
     open.dataset.room = room.name ?? "";
     if (isCurrent) open.setAttribute("aria-current", "page");
     else open.removeAttribute("aria-current");
-    name.textContent = room.private ? `Agent and ${room.user}` : room.title;
+    const agentName = room.agentName === "agent" ? "Agent" : room.agentName;
+    name.textContent = room.private ? `${agentName} and ${room.user}` : room.title;
     dot.className = `dot ${agentMark(room)}`;
     agent.textContent = agentWords(room).split(":")[0];
     unread.hidden = !room.unread;

@@ -173,7 +173,7 @@ export class Talk {
   }
 
   #drafted() {
-    this.draft.show(this.#room.loaded ? this.#room.draft(this.#thread) : null);
+    this.draft.show(this.#room.loaded ? this.#room.draft(this.#thread) : null, this.#room.agentName);
   }
 
   /** Answers a line, and lets the reader write. */
@@ -207,7 +207,7 @@ export class Talk {
     if (live && said && element) {
       if (line.from_agent) this.work.wrote(line);
       else if (isNew && !mine) this.work.othersSpoke();
-      if (!mine) this.announcer.line(line);
+      if (!mine) this.announcer.line(line, this.#room.nameOf(line));
     }
     // The way into its thread tells of it.
     const opens = line.thread && this.#room.line(line.thread);
@@ -340,7 +340,7 @@ export class Talk {
     stop.disabled = stopping;
     write(stop, stopping ? "Stopping…" : "Stop");
     if (focused && (stop.hidden || stop.disabled)) this.composer.focus();
-    write(by("typing"), typing ? words || "The agent is at work" : "");
+    write(by("typing"), typing ? words || `${this.#room.spokenOf} is at work` : "");
   }
 
   /** Answers a question of the agent. The line itself shows what was chosen, to everybody. */
