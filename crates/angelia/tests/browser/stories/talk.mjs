@@ -206,3 +206,19 @@ story('a reload shows the same lines in the same order and state', async (stage)
   await chat.shows(...texts);
   assert.deepEqual(await chat.lines(), before);
 });
+
+story('an agent with a name is called by it', async (stage) => {
+  const room = await stage.room();
+  await room.server.command('gateway', 'set', room.gateway.id, '--display-name', 'Iris');
+  const agent = await stage.agent(room.gateway);
+  const chat = await (await stage.open(room.link)).ready();
+  await chat.say('Who are you?');
+  const event = await agent.begin();
+  await until('the page to tell who is at work', async () =>
+    (await chat.page.locator('#typing').textContent()).includes('Iris is at work'),
+  );
+  await agent.finish(event, 'I am the one you asked.');
+  await until('an answer of hers', async () =>
+    (await chat.page.locator('article .author, .line .author').allTextContents()).includes('Iris'),
+  );
+});
