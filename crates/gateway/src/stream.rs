@@ -84,6 +84,15 @@ impl ReplyStream {
         }
     }
 
+    /// The same as a message from its first words on, also where there are drafts.
+    ///
+    /// A draft is gone with the turn that wrote it; what a message said so far stays when the turn is
+    /// stopped.
+    pub fn as_message(mut self) -> Self {
+        self.draft = None;
+        self
+    }
+
     /// Adds to the reply; shows it if it is time.
     pub async fn push(&mut self, piece: &str) -> Result<(), CallError> {
         self.text.push_str(piece);

@@ -69,7 +69,7 @@ impl Iris {
 async fn write(text: &str, conversation: &Conversation) -> Result<Vec<String>, CallError> {
     let pieces = phrases::pieces(text);
     let mut pace = pace(pieces.len());
-    let mut stream = conversation.stream();
+    let mut stream = conversation.stream().as_message();
     for piece in pieces {
         tokio::select! {
             biased;

@@ -116,6 +116,22 @@ async fn where_there_are_drafts_a_reply_grows_as_one_and_is_sent_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_wants_a_message_from_its_first_words_on_gets_one() {
+    let server = Server::start().await;
+    let (mut peer, conversation, _running) = talk(&server, drafting()).await;
+    let mut stream = conversation.stream().as_message();
+    let writing = tokio::spawn(async move {
+        stream.push("Once").await?;
+        sleep(Duration::from_millis(800)).await;
+        stream.push(" upon").await?;
+        stream.finish().await
+    });
+    assert_eq!(peer.take_text("7").await, "send Once");
+    assert_eq!(peer.take_text("7").await, "edit 7 Once upon");
+    assert_eq!(writing.await.unwrap().unwrap(), ["7"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_draft_is_made_up_for_by_edits() {
     let server = Server::start().await;
     let (mut peer, conversation, _running) = talk(&server, drafting()).await;
