@@ -144,10 +144,11 @@ impl ReplyStream {
 
     /// Shows the rest, and gives the ids of all messages, in order.
     ///
-    /// A last edit that got lost with its connection is tried once more.
+    /// A last edit that got lost with its connection is tried once more, and so is what
+    /// certainly did not leave.
     pub async fn finish(mut self) -> Result<Vec<String>, CallError> {
         if let Err(error) = self.show(Show::All).await {
-            let again = matches!(self.tail, Tail::Editable { .. });
+            let again = matches!(self.tail, Tail::Editable { .. }) || error == CallError::NotSent;
             if !again || error == CallError::Stopped {
                 return Err(error);
             }

@@ -33,8 +33,11 @@ impl GatewayHandle {
             metadata: chat.metadata(),
         };
         let opened = self.perform(chat, action).await?;
-        let thread_id = opened.thread_id.or(opened.message_id);
-        Ok(Chat { thread_id, ..chat.clone() })
+        match opened.thread_id.clone().or_else(|| opened.message_id.clone()) {
+            Some(thread_id) => Ok(Chat { thread_id: Some(thread_id), ..chat.clone() }),
+            // Without an address what is meant for the thread would be said in the chat.
+            None => Err(CallError::Refused(Box::new(opened))),
+        }
     }
 
     /// Renames the thread that is the address of `thread`.

@@ -5,7 +5,7 @@ use super::render::to_html;
 use angelia_core::clock::Mono;
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 angelia_contract::limits! {
@@ -13,6 +13,8 @@ angelia_contract::limits! {
     const DRAFT_FOR: Duration = Duration::from_secs(30), time "for which a draft is shown in the web chat";
     /// One for the room and some for its threads. Further ones are not shown before they are said.
     const MAX_DRAFTS_OF_ROOM: usize = 8, count "drafts in a room of the web chat";
+    /// With how they look: a short text can be a large table. Further ones are not shown before they are said.
+    const MAX_DRAFT_BYTES_OF_ROOM: usize = 256 * 1024, bytes "of drafts in a room of the web chat";
     /// Hundreds of long ones. Further ones are not shown before they are said.
     const MAX_DRAFT_BYTES: usize = 4 * 1024 * 1024, bytes "of drafts in the web chat on one node";
 }
@@ -26,13 +28,13 @@ pub(super) struct Draft {
     pub(super) thread: Option<String>,
     /// What is written.
     pub(super) text: String,
-    html: OnceLock<String>,
+    /// Its Markdown as HTML; made once, however many read it.
+    pub(super) html: String,
 }
 
 impl Draft {
-    /// Its Markdown as HTML; made once, however many read it.
-    pub(super) fn html(&self) -> &str {
-        self.html.get_or_init(|| to_html(&self.text))
+    fn bytes(&self) -> usize {
+        self.text.len() + self.html.len()
     }
 }
 
@@ -54,17 +56,18 @@ impl AllDrafts {
         if text.is_empty() {
             return self.over(room, thread.as_deref());
         }
+        let html = to_html(&text);
         let mut state = self.0.lock();
         let was_there = state.take(room, thread.as_deref());
-        if state.bytes + text.len() > MAX_DRAFT_BYTES || state.count(room) >= MAX_DRAFTS_OF_ROOM {
+        state.shown += 1;
+        let draft = Draft { number: state.shown, thread, text, html };
+        if !state.has_room(room, draft.bytes()) {
             state.prune(now);
         }
-        if state.bytes + text.len() > MAX_DRAFT_BYTES || state.count(room) >= MAX_DRAFTS_OF_ROOM {
+        if !state.has_room(room, draft.bytes()) {
             return was_there;
         }
-        state.shown += 1;
-        state.bytes += text.len();
-        let draft = Draft { number: state.shown, thread, text, html: OnceLock::new() };
+        state.bytes += draft.bytes();
         state.rooms.entry(room.to_owned()).or_default().push((Arc::new(draft), now));
         true
     }
@@ -77,7 +80,7 @@ impl AllDrafts {
     /// A room is gone.
     pub(super) fn forget(&self, room: &str) {
         let mut state = self.0.lock();
-        let gone: usize = state.rooms.remove(room).iter().flatten().map(|(draft, _)| draft.text.len()).sum();
+        let gone: usize = state.rooms.remove(room).iter().flatten().map(|(draft, _)| draft.bytes()).sum();
         state.bytes -= gone;
     }
 
@@ -90,8 +93,12 @@ impl AllDrafts {
 }
 
 impl State {
-    fn count(&self, room: &str) -> usize {
-        self.rooms.get(room).map_or(0, Vec::len)
+    fn has_room(&self, room: &str, more: usize) -> bool {
+        let of_room = self.rooms.get(room).map_or(&[][..], Vec::as_slice);
+        let bytes: usize = of_room.iter().map(|(draft, _)| draft.bytes()).sum();
+        of_room.len() < MAX_DRAFTS_OF_ROOM
+            && bytes + more <= MAX_DRAFT_BYTES_OF_ROOM
+            && self.bytes + more <= MAX_DRAFT_BYTES
     }
 
     fn take(&mut self, room: &str, thread: Option<&str>) -> bool {
@@ -100,7 +107,7 @@ impl State {
             return false;
         };
         let (gone, _) = drafts.remove(at);
-        self.bytes -= gone.text.len();
+        self.bytes -= gone.bytes();
         if drafts.is_empty() {
             self.rooms.remove(room);
         }
@@ -112,7 +119,7 @@ impl State {
         let mut left = 0;
         self.rooms.retain(|_, drafts| {
             drafts.retain(|(_, at)| now.since(*at) < DRAFT_FOR);
-            left += drafts.iter().map(|(draft, _)| draft.text.len()).sum::<usize>();
+            left += drafts.iter().map(|(draft, _)| draft.bytes()).sum::<usize>();
             !drafts.is_empty()
         });
         self.bytes = left;
@@ -136,7 +143,7 @@ mod tests {
             drafts.show("lab", None, "H".into(), at(0)) && drafts.show("lab", None, "**Hi**".into(), at(5))
         );
         assert_eq!(texts(34), ["**Hi**"]);
-        assert_eq!(drafts.of("lab", at(5))[0].html(), "<p><strong>Hi</strong></p>\n");
+        assert_eq!(drafts.of("lab", at(5))[0].html, "<p><strong>Hi</strong></p>\n");
         assert!(texts(35).is_empty(), "nobody wrote on");
         assert!(drafts.show("lab", None, String::new(), at(6)) && texts(6).is_empty());
         assert!(!drafts.show("lab", None, String::new(), at(6)), "there was none");
@@ -152,13 +159,17 @@ mod tests {
         assert_eq!(drafts.of("lab", at(1)).len(), MAX_DRAFTS_OF_ROOM);
         assert!(drafts.show("lab", Some("wa99".into()), "x".into(), at(40)), "the others were given up");
         assert_eq!(drafts.of("lab", at(40)).len(), 1);
-        let long = "x".repeat(MAX_DRAFT_BYTES / 4);
-        for room in ["a", "b", "c", "d", "e", "f"] {
-            drafts.show(room, None, long.clone(), at(41));
+        let long = "x".repeat(MAX_DRAFT_BYTES_OF_ROOM / 3);
+        assert!(drafts.show("lab", Some("wa1".into()), long.clone(), at(41)));
+        assert!(!drafts.show("lab", Some("wa2".into()), long.clone(), at(41)), "with how it looks, too much");
+        for number in 0..40 {
+            drafts.show(&format!("room-{number}"), None, long.clone(), at(42));
         }
-        assert!(drafts.0.lock().bytes <= MAX_DRAFT_BYTES);
-        for room in ["a", "b", "c", "d", "e", "f", "lab"] {
-            drafts.forget(room);
+        let bytes = drafts.0.lock().bytes;
+        assert!(bytes <= MAX_DRAFT_BYTES && bytes > MAX_DRAFT_BYTES / 2, "{bytes}");
+        let rooms: Vec<String> = drafts.0.lock().rooms.keys().cloned().collect();
+        for room in rooms {
+            drafts.forget(&room);
         }
         let state = drafts.0.lock();
         assert_eq!((state.bytes, state.rooms.len()), (0, 0));

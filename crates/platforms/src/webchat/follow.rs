@@ -127,7 +127,7 @@ impl Drafts {
         self.told.push((draft.thread.clone(), draft.number));
         let mut data = json!({ "text": draft.text });
         if html {
-            data["html"] = draft.html().into();
+            data["html"] = draft.html.as_str().into();
         }
         drafted(data, draft.thread.clone())
     }

@@ -255,6 +255,8 @@ impl Hub {
         let next = room.or_insert_with(|| broadcast::Sender::new(BACKLOG)).subscribe();
         drop(rooms);
         if is_first {
+            // What became of it while nobody read here is not known.
+            self.drafts.forget(&person.room);
             self.ask_held(&person.room);
         }
         Ok(Stream { next, _seat, _following })
@@ -273,6 +275,8 @@ impl Hub {
                 }
                 self.tell(room, || Happening::Typing { thread, words });
             }
+            // What nobody reads is kept for nobody.
+            Told::Draft { .. } if !self.is_read(room) => self.drafts.forget(room),
             Told::Draft { thread, text } => {
                 if self.drafts.show(room, thread, text, clock::mono()) {
                     self.tell(room, || Happening::Drafts);

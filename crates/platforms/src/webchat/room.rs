@@ -52,7 +52,7 @@ pub(super) fn conversation(room: &str, thread: Option<&str>) -> String {
 
 /// Whether a thread may be called so: threads have the ids of lines.
 pub(super) fn is_line_id(id: &str) -> bool {
-    let begins = id.starts_with("wa") || id.starts_with("wp");
+    let begins = ["wa", "wp", "wc"].iter().any(|whose| id.starts_with(whose));
     begins && id.len() <= MAX_LINE_ID && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.')
 }
 

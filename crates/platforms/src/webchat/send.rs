@@ -105,7 +105,8 @@ impl Webchat {
                     room,
                     thread: message_id.clone(),
                     name: rooms::thread_name(&thread_name),
-                    only_if: only_if_current_name,
+                    // As it was kept, whatever it was given as.
+                    only_if: only_if_current_name.map(|name| rooms::thread_name(&name)),
                 };
                 fail::point("action_sending");
                 if self.ports.lines.name_thread(name, id).await? {
