@@ -133,6 +133,11 @@ pub trait Platform: Bot + Send + Sync {
         None
     }
 
+    /// Where a message really is that is spoken of in a chat, as far as the store knows.
+    fn place_of<'a>(&'a self, target: &'a Target, _message_id: &'a str) -> BoxFuture<'a, Target> {
+        Box::pin(async { target.clone() })
+    }
+
     /// Puts a reaction on a message, or takes it away. Never recorded. `None` where the
     /// platform has nothing of the sort.
     fn react<'a>(

@@ -148,9 +148,14 @@ impl OutboundAction {
     /// Whether the sender may write there, as things stand at this moment. To
     /// be asked right before every provider call, after [`OutboundAction::recall`].
     pub(super) fn is_allowed(&self, egress: &Egress) -> bool {
+        self.may_write_to(egress, &self.target)
+    }
+
+    /// The same of another place than its own.
+    pub(super) fn may_write_to(&self, egress: &Egress, target: &Target) -> bool {
         let sender = Sender { tenant: &self.origin.tenant, instance: self.origin.instance };
         let known = egress.identities.now();
-        let may = || may_write(known.routes(), &**self.platform(egress), sender, &self.target);
+        let may = || may_write(known.routes(), &**self.platform(egress), sender, target);
         !self.origin.is_revoked(&known) && may() == Some(true)
     }
 

@@ -6,8 +6,8 @@ use super::chat_task::ChatTask;
 use super::elsewhere;
 use super::outbox::ActingAs;
 use angelia_contract::action::Action;
-use angelia_core::egress::Target;
 use angelia_core::egress::delivery::{DeliveryId, MAX_WAITING};
+use angelia_core::egress::{SEND, Target};
 use angelia_core::inbox::InstanceId;
 use angelia_core::ports::StoredAction;
 use parking_lot::Mutex;
@@ -178,6 +178,11 @@ pub(super) fn enter(egress: &Arc<Egress>, action: Arc<OutboundAction>) {
 /// Tells a chat's task, and starts it if there is none; `false` if too much waits for it. What is
 /// in the ledger is found again then.
 pub(super) fn tell(egress: &Arc<Egress>, key: ChatKey, news: News) -> bool {
+    if let News::Adopted { stored, .. } = &news
+        && stored.iter().any(|stored| stored.op == SEND)
+    {
+        egress.drafts.sent(&key);
+    }
     match egress.chats.tell(&key, news) {
         Ok(None) => return true,
         Ok(Some(inbox)) => {

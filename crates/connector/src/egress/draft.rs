@@ -8,8 +8,10 @@ use super::chats::ChatKey;
 use super::{Egress, asked};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_core::clock::{self, Mono};
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -114,7 +116,9 @@ pub(super) fn show(egress: &Arc<Egress>, action: Arc<OutboundAction>) {
     let egress = egress.clone();
     tokio::spawn(async move {
         while let Some(action) = egress.drafts.next(&chat) {
-            let refused = perform(&egress, &action).await;
+            // A panic must not leave the chat to nobody.
+            let shown = AssertUnwindSafe(perform(&egress, &action)).catch_unwind().await;
+            let refused = shown.unwrap_or(true);
             if refused {
                 egress.drafts.shut(chat.clone());
             }

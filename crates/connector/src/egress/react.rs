@@ -98,13 +98,19 @@ pub(super) fn show(egress: &Arc<Egress>, action: Arc<OutboundAction>) {
 
 async fn perform(egress: &Egress, chat: &Chat, action: &OutboundAction) {
     let Action::React { message_id, emoji, remove, .. } = &action.action else { return };
-    let tenant = &action.origin.tenant;
-    let Some(call) = action.platform(egress).react(&action.target, message_id, emoji, *remove) else {
-        return;
-    };
+    let (tenant, platform) = (&action.origin.tenant, action.platform(egress));
     if egress.marks.is_shut(chat) || action.recall(egress).await.is_err() || !action.may_call_now(egress) {
         return;
     }
+    // The message may be elsewhere: there it is asked again.
+    let target = platform.place_of(&action.target, message_id).await;
+    if target != action.target {
+        let known = platform.recall(&target).await.is_ok();
+        if !known || !action.may_write_to(egress, &target) {
+            return;
+        }
+    }
+    let Some(call) = platform.react(&target, message_id, emoji, *remove) else { return };
     let Some(slot) = egress.refusals.slot_at_once(tenant) else { return };
     // Providers do not count marks among a chat's messages, and the last one comes right behind an answer.
     if !action.rate_limit(egress).spare(tenant, None) {

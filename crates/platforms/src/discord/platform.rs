@@ -135,6 +135,13 @@ impl Platform for Discord {
         })
     }
 
+    fn place_of<'a>(&'a self, target: &'a Target, message_id: &'a str) -> BoxFuture<'a, Target> {
+        Box::pin(async move {
+            let above = self.opened_from(target, message_id).await;
+            above.map_or_else(|| target.clone(), Target::chat)
+        })
+    }
+
     fn react<'a>(
         &'a self,
         target: &'a Target,
@@ -142,8 +149,8 @@ impl Platform for Discord {
         emoji: &'a str,
         remove: bool,
     ) -> Option<BoxFuture<'a, Result<ActionResult>>> {
-        let channel = self.channel_of_message(target, message_id)?;
-        let call = react::call(&channel, message_id, emoji, remove)?;
+        let channel = self.channel_of(target)?;
+        let call = react::call(channel, message_id, emoji, remove)?;
         Some(Box::pin(self.mark(call)))
     }
 

@@ -101,12 +101,14 @@ impl Discord {
         Ok(known.map(|known| KnownThread { chat_id: channel.to_owned(), name: known.chat.name.clone() }))
     }
 
-    /// The channel that a message is in: what opened a thread has the thread's id, and is in the
-    /// channel above it.
-    pub(super) fn channel_of_message(&self, target: &Target, message_id: &str) -> Option<String> {
-        let channel = self.channel_of(target)?;
-        let parent = || self.account.directory.at_hand(channel)?.chat.parent.clone();
-        Some(if channel == message_id { parent() } else { None }.unwrap_or_else(|| channel.to_owned()))
+    /// The channel above a thread, if a message is there: what opened the thread has the thread's id.
+    /// The first message of a post in a forum has it too, and is in the thread.
+    pub(super) async fn opened_from(&self, target: &Target, message_id: &str) -> Option<String> {
+        let directory = &self.account.directory;
+        let channel = self.channel_of(target).filter(|channel| *channel == message_id)?;
+        let parent = directory.find(channel).await.ok()??.chat.parent.clone()?;
+        let known = directory.find(&parent).await.ok()??;
+        (known.chat.kind != ChatKind::Forum).then_some(parent)
     }
 }
 

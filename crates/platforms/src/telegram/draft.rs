@@ -34,9 +34,10 @@ impl Telegram {
             shown => shown,
         };
         match shown {
-            // An ornament is not worth a word about a pause.
-            Ok(_) | Err(ApiError { kind: ErrorKind::Limited { .. } | ErrorKind::Unknown, .. }) => {
-                Ok(ActionResult::ok())
+            Ok(_) | Err(ApiError { kind: ErrorKind::Unknown, .. }) => Ok(ActionResult::ok()),
+            // The message itself must not meet a longer pause: there are no drafts here for a while.
+            Err(ApiError { kind: ErrorKind::Limited { .. }, .. }) => {
+                Ok(ActionResult::failed("Telegram wants a pause"))
             }
             Err(error) => Err(error.into()),
         }

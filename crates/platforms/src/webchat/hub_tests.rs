@@ -194,6 +194,7 @@ fn what_a_later_release_says_harms_nobody() {
 #[tokio::test]
 async fn words_and_drafts_reach_readers_on_other_nodes_and_end_with_the_line() {
     let (_nodes, a, b) = Nodes::two();
+    let _readers = a.read(&person("lab", "bob"), false).unwrap();
     let mut reader = b.read(&person("lab", "ann"), false).unwrap();
     a.works("lab", None, Some("Reading files".into()));
     a.draft("lab", None, "Hel".into());
