@@ -7,7 +7,6 @@ use angelia_contract::source::RELAY;
 use angelia_core::clock::Mono;
 use angelia_core::commands::{self, Command};
 use angelia_core::identity::MAX_NAME;
-use angelia_core::turns::Generation;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -143,25 +142,10 @@ pub(super) fn descriptor_for(hello: &Hello, ours: &[Descriptor], routed: &BTreeS
     }
 }
 
-/// What of a descriptor a gateway is told. Published gateways without a manifest ask of one that streams
-/// drafts something they do not have: they are told that none does (docs/decisions/0053).
-pub(super) fn fit_for(generation: Generation, descriptor: Descriptor) -> Descriptor {
-    let supports_draft_streaming = descriptor.supports_draft_streaming && generation != Generation::Older;
-    Descriptor { supports_draft_streaming, ..descriptor }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn gateways_that_know_no_drafts_are_not_told_of_any() {
-        let streams = Descriptor { supports_draft_streaming: true, ..Descriptor::default() };
-        let told = |generation| fit_for(generation, streams.clone()).supports_draft_streaming;
-        assert!(told(Generation::Newer) && told(Generation::Other) && !told(Generation::Older));
-        assert!(!fit_for(Generation::Newer, Descriptor::default()).supports_draft_streaming);
-    }
 
     fn told(platform: &str, ours: &[Descriptor], routed: &[&str]) -> Descriptor {
         let hello = Hello { platform: platform.into(), ..Hello::default() };

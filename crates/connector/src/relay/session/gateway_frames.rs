@@ -1,7 +1,7 @@
 //! Frames from a gateway: `hello`, `outbound`, `inbound_ack`, `interrupt`, `going_idle`, each
 //! taken to what acts on it.
 
-use super::super::handshake::{descriptor_for, fit_for};
+use super::super::handshake::descriptor_for;
 use super::super::mailbox::Ending;
 use super::super::pending::result_line;
 use super::super::websocket::{Broken, FrameReader, Piece};
@@ -209,15 +209,13 @@ impl Session {
         self.profile.interrupts |= hello.command_manifest.is_some();
         self.profile.reads_replies |= hello.command_manifest.is_some();
         self.profile.loses_forwards &= hello.command_manifest.is_none();
-        let peer = turns::peer(self.profile, hello.command_manifest.is_some());
-        self.turns.met(peer);
+        self.turns.met(turns::peer(self.profile, hello.command_manifest.is_some()));
         self.handshake.fronts(hello);
         let dropped = self.handshake.commands(hello);
         self.relay.metrics.add(Counter::CommandsDropped, dropped as u64);
         let (ours, known) = (self.relay.bots.descriptors(), self.relay.identities.now());
         let routed = known.routes().platforms(&self.record.tenant, self.record.instance);
-        let descriptor = fit_for(peer.generation, descriptor_for(hello, &ours, &routed));
-        if let Some(line) = self.handshake.hello(descriptor, now) {
+        if let Some(line) = self.handshake.hello(descriptor_for(hello, &ours, &routed), now) {
             self.outgoing.line(&line);
             self.greeted(now);
         }
