@@ -61,6 +61,15 @@ pub(super) fn tell(egress: &Egress, action: &OutboundAction) {
     egress.cluster.calls().tell(&egress.bot_key(action.bot), Subject::Egress, question);
 }
 
+/// Has the node that holds the bot show a draft; `true` if there are none in that chat.
+pub(super) async fn show_draft(egress: &Egress, action: &OutboundAction) -> bool {
+    let question = Question::of(&action.origin, &action.target, Some(&action.action));
+    let key = egress.bot_key(action.bot);
+    let told = egress.cluster.calls().ask(&key, Subject::Egress, question, TOLD_WITHIN).await;
+    let told = told.and_then(|told| serde_json::from_value::<ActionResult>(told).ok());
+    told.is_some_and(|told| !told.success)
+}
+
 /// Asks the node that holds the bot what a chat is.
 pub(super) fn chat_info(egress: &Arc<Egress>, action: Arc<OutboundAction>) {
     let egress = egress.clone();
@@ -138,9 +147,11 @@ async fn answer(egress: &Arc<Egress>, bot: &BotKey, what: Value) -> Option<Value
     match action.action {
         Action::Typing { .. } => chats::enter(egress, action),
         Action::React { .. } => react::show(egress, action),
-        Action::Draft { .. } => draft::show(egress, action),
-        Action::GetChatInfo { .. } => {
-            chat_info::chat_info(egress, action);
+        Action::Draft { .. } | Action::GetChatInfo { .. } => {
+            match action.action {
+                Action::Draft { .. } => draft::show(egress, action),
+                _ => chat_info::chat_info(egress, action),
+            }
             let told = tokio::time::timeout(TOLD_WITHIN, told).await.ok()?.ok()?;
             return serde_json::to_value(told).ok();
         }

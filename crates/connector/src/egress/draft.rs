@@ -131,8 +131,7 @@ pub(super) fn show(egress: &Arc<Egress>, action: Arc<OutboundAction>) {
 /// Makes the call, if there is one to spare; `true` if the provider refused it.
 async fn perform(egress: &Arc<Egress>, action: &Arc<OutboundAction>) -> bool {
     if egress.is_elsewhere(action.bot) {
-        asked::tell(egress, action);
-        return false;
+        return asked::show_draft(egress, action).await;
     }
     let Action::Draft { draft_id, content, .. } = &action.action else { return false };
     let tenant = &action.origin.tenant;
