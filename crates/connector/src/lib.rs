@@ -53,6 +53,7 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Relay sockets", relay::ACK_LIMITS),
     ("What agents send", egress::LIMITS),
     ("Gateways and who signs in", registrar::LIMITS),
+    ("Gateways and who signs in", identities::MANIFEST_LIMITS),
     ("Gateways and who signs in", admin::TOKEN_LIMITS),
     ("Gateways and who signs in", admin::KEY_LIMITS),
 ];

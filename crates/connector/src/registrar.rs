@@ -1,6 +1,8 @@
 //! Keeps what providers show of a bot's commands true: when what operators and gateways want
 //! changes, it is registered, by the node that has the bot (docs/decisions/0050).
 
+mod progress;
+
 use crate::cluster::Cluster;
 use crate::identities::{Identities, Snapshot};
 use crate::ingress::Bots;
@@ -8,14 +10,15 @@ use crate::server::Parts;
 use crate::supervise::Lifecycle;
 use angelia_core::clock::{self, Mono};
 use angelia_core::commands::{
-    Change, CommandStore, Declared, Declaring, Elsewhere, Plan, Registered, form_of, plan, union, wanted,
+    Change, CommandStore, Declared, Declaring, Elsewhere, Plan, Registered, Shown, form_of, plan, union,
+    wanted,
 };
 use angelia_core::directory::BotKey;
-use angelia_core::error::Result;
+use angelia_core::error::{Error, Kind, Result};
 use angelia_core::lease::{Fenced, LeaseToken, Under};
-use angelia_core::limit::{Backoff, SlidingWindow};
 use angelia_core::records::Records;
 use angelia_platforms::{BotCommands, FromGateways, Platform};
+use progress::Progress;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,16 +27,13 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// And how often it is counted what all gateways declare, while there is always something new.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
-/// A list that stays the same for so long is registered: gateways that restart together are one
-/// change.
-const QUIET: Duration = Duration::from_secs(3);
 /// The pauses after a provider refused, or did not answer.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1800);
 /// How long an exhausted share is waited for.
 const SHARE_PAUSE: Duration = Duration::from_secs(300);
-const HOUR: Duration = Duration::from_secs(3600);
-const DAY: Duration = Duration::from_secs(24 * 3600);
+/// Names of commands that a line of the log holds.
+const MAX_TOLD: usize = 20;
 
 angelia_contract::limits! {
     /// Gateways change their commands with a release. One that changes them all the time must not keep the provider busy for the others of its bot; the last list is registered when there is room.
@@ -60,45 +60,6 @@ pub(crate) fn declared(known: &Snapshot, bot: &BotKey) -> Vec<Declared> {
         commands,
     });
     union(&declaring.collect::<Vec<_>>())
-}
-
-/// How far the commands of one bot are, while it is this node's.
-struct Progress {
-    /// The line of the change feed up to which it was looked.
-    looked_at: i64,
-    /// What is wanted and not registered, and since when.
-    pending: Option<(String, Mono)>,
-    not_before: Mono,
-    backoff: Backoff,
-    registrations: SlidingWindow,
-    added: SlidingWindow,
-    /// Whether it was told that it does not work.
-    told: bool,
-}
-
-impl Progress {
-    fn new(now: Mono) -> Self {
-        Self {
-            looked_at: -1,
-            pending: None,
-            not_before: now,
-            backoff: Backoff::new(FIRST_PAUSE, LONGEST_PAUSE),
-            registrations: SlidingWindow::new(REGISTRATIONS, HOUR),
-            added: SlidingWindow::new(ADDED, DAY),
-            told: false,
-        }
-    }
-
-    /// Whether there is room for a registration that adds so many; takes it if there is.
-    fn has_room(&mut self, adds: usize, now: Mono) -> bool {
-        if self.added.count(now) + adds > ADDED || self.registrations.take(now).is_err() {
-            return false;
-        }
-        for _ in 0..adds {
-            let _ = self.added.take(now);
-        }
-        true
-    }
 }
 
 /// A bot whose commands the server registers.
@@ -154,9 +115,10 @@ impl Registrar {
                 progress.looked_at = known_to;
                 progress.pending = None;
                 progress.backoff.reset();
-                progress.told = false;
+                (progress.told, progress.told_share) = (false, false);
                 progress.not_before = now + COUNT_EVERY;
             }
+            // Whoever put it off said until when.
             Ok(false) => {}
             Err(error) => {
                 progress.not_before = clock::mono() + progress.backoff.pause();
@@ -183,29 +145,105 @@ impl Registrar {
         if before.form == form {
             return Ok(true);
         }
-        match &progress.pending {
-            Some((pending, since)) if *pending == form && now.since(*since) >= QUIET => {}
-            Some((pending, _)) if *pending == form => return Ok(false),
-            _ => {
-                progress.pending = Some((form, now));
-                return Ok(false);
-            }
+        if !progress.is_due(&form, now) {
+            return Ok(false);
         }
         let shown = bot.shown_commands().await?;
-        let plan = plan(wanted, &shown, &before.names, Elsewhere::Stay, &commands.rules);
+        let mut plan = plan(wanted, &shown, &before.names, Elsewhere::Stay, &commands.rules);
+        let later = plan.add_at_most(progress.room(&shown, now));
         if plan.is_needed() {
-            if !progress.has_room(plan.added(), now) {
-                progress.not_before = now + SHARE_PAUSE;
-                return Ok(false);
+            if progress.registrations.take(now).is_err() {
+                return Ok(put_off(*bot, progress, now));
             }
-            bot.register_commands(&plan).await?;
-            tell(&**bot, &plan);
+            // Kept before it is done: what nobody noted would be taken for another program's.
+            self.note(tended, claim(&before, &shown, &plan)).await?;
+            plan = register(*bot, progress, plan, &shown, now).await?;
+            tell(*bot, &plan);
         }
-        let under = Under::bot(key, tended.token);
-        let records = Fenced::new(self.records.clone(), under);
-        records.note_registered(key, Registered::of(&plan.wanted(), form)).await?;
-        Ok(true)
+        if later == 0 {
+            self.note(tended, Registered::of(&plan.wanted(), form)).await?;
+            return Ok(true);
+        }
+        if plan.is_needed() {
+            self.note(tended, Registered::of(&plan.wanted(), UNSETTLED.into())).await?;
+        }
+        Ok(put_off(*bot, progress, now))
     }
+
+    async fn note(&self, tended: &Tended<'_>, registered: Registered) -> Result<()> {
+        let records = Fenced::new(self.records.clone(), Under::bot(&tended.key, tended.token));
+        records.note_registered(&tended.key, registered).await
+    }
+}
+
+/// What no list is: there is something to do, whatever is wanted.
+const UNSETTLED: &str = "";
+
+/// What is the server's while a plan is being registered, of which nobody knows how it ends.
+fn claim(before: &Registered, shown: &[Shown], plan: &Plan) -> Registered {
+    let planned = plan.wanted();
+    let is_there = |name: &String| {
+        let mut typed = shown.iter().filter_map(|it| it.command.as_ref());
+        typed.any(|it| it.name == *name) && planned.iter().all(|it| it.name != *name)
+    };
+    let mut names: Vec<String> = before.names.iter().filter(|name| is_there(name)).cloned().collect();
+    names.extend(planned.iter().map(|it| it.name.clone()));
+    Registered { names, form: UNSETTLED.into() }
+}
+
+/// Registers a plan; answers what was registered of it. Where the provider refuses it, nobody's
+/// manifest keeps it from showing what the operator wants, and what it showed before.
+async fn register(
+    bot: &dyn Platform,
+    progress: &mut Progress,
+    plan: Plan,
+    shown: &[Shown],
+    now: Mono,
+) -> Result<Plan> {
+    progress.tries(&plan);
+    let Err(error) = bot.register_commands(&plan).await else {
+        progress.worked(now);
+        return Ok(plan);
+    };
+    let careful = plan.without_news(shown);
+    // Only what is refused for what it says can be better without it.
+    if !matches!(error.kind(), Kind::Forbidden | Kind::Invalid) || careful == plan {
+        return Err(error);
+    }
+    let refused: Vec<&str> = news(&plan).take(MAX_TOLD).collect();
+    let refused = refused.join(", ");
+    if !careful.is_needed() || progress.registrations.take(now).is_err() {
+        let message = format!("{error}; what was shown before stays. New of gateways were: {refused}");
+        return Err(Error::new(error.kind(), message).caused_by(error));
+    }
+    progress.tries(&careful);
+    bot.register_commands(&careful).await?;
+    progress.worked(now);
+    let (platform, bot) = (bot.platform(), bot.id());
+    tracing::warn!(platform, bot, %error, refused, "the commands of a bot were refused, and registered without what is new of its gateways until they change");
+    Ok(careful)
+}
+
+/// What gateways want that is not shown so.
+fn news(plan: &Plan) -> impl Iterator<Item = &str> {
+    let new = plan.commands.iter().filter(|it| !it.listed.own && it.change != Change::Same);
+    new.map(|it| it.listed.command.name.as_str())
+}
+
+/// A list waits for its share, and is not done.
+fn put_off(bot: &dyn Platform, progress: &mut Progress, now: Mono) -> bool {
+    progress.not_before = now + SHARE_PAUSE;
+    if !std::mem::replace(&mut progress.told_share, true) {
+        let (platform, bot) = (bot.platform(), bot.id());
+        tracing::warn!(
+            platform,
+            bot,
+            an_hour = REGISTRATIONS,
+            new_a_day = ADDED,
+            "the commands of a bot change so often that some wait to be registered; angelia bot commands shows them"
+        );
+    }
+    false
 }
 
 /// What an operator reads of it.

@@ -154,6 +154,36 @@ async fn on_discord_the_gateways_of_two_tenants_have_one_list() {
 }
 
 #[tokio::test]
+async fn a_manifest_that_discord_refuses_keeps_nobody_elses_commands_away() {
+    let stage = Discord::listening(at_ease()).await;
+    let refusal = json!({ "message": "Invalid Form Body", "code": 50035 });
+    stage
+        .discord
+        .fault(json!({ "path": "/commands$", "method": "PUT", "status": 400, "json": refusal }))
+        .await;
+    let before = stage.registrations().await;
+    // Discord would refuse it as it is, and refuses the first list whatever is in it.
+    let odd = json!({ "name": "odd", "description": "d", "options": [
+        { "type": 2, "name": "empty", "description": "no commands below it" },
+        { "type": 2, "name": "group", "description": "g", "options": [
+            { "type": 3, "name": "stray", "description": "no command" },
+            { "type": 1, "name": "run", "description": "r", "options": [
+                { "type": 4, "name": "n", "description": "d", "choices": [
+                    { "name": "One", "value": 1 }, { "name": "One", "value": 2 }, { "name": "Uno", "value": 1 },
+                ] },
+            ] },
+        ] },
+    ] });
+    let _agent = stage.declares(&stage.acme, json!([odd.clone()])).await;
+    stage.until_shown(&[]).await;
+    assert_eq!(stage.registrations().await, before + 2, "and again with what the operator wants");
+    // The next list is tried as a whole, and taken: what Discord refuses was left out of it.
+    let _agent = stage.declares(&stage.acme, json!([odd, named("zoo")])).await;
+    stage.until_shown(&["odd", "zoo"]).await;
+    assert_eq!(stage.registrations().await, before + 3);
+}
+
+#[tokio::test]
 async fn an_operator_sees_the_difference_before_anything_is_registered() {
     let stage = Discord::built(at_ease(), "", |_| "gateway_commands = \"push\"\n".into(), &[]).await;
     stage.until_session().await;
@@ -258,4 +288,28 @@ async fn on_telegram_the_list_has_underscores_and_leads_back() {
         assert_eq!(given(&mut old).await["event"]["text"], text);
     }
     stage.telegram.assert_no_violations().await;
+}
+
+#[tokio::test]
+async fn a_list_that_is_too_long_for_telegram_is_shown_as_far_as_it_goes() {
+    let stage = Telegram::new("commands-many").await;
+    let aiogram = Aiogram::start(&stage.folder, &stage.telegram).await;
+    stage.route_all().await;
+    let bot = stage.telegram.bot_id().to_string();
+    let wordy = |n: usize| json!({ "name": format!("gateway-{n:02}"), "description": "words ".repeat(30) });
+    let manifest: Vec<Value> = (0..90).map(wordy).collect();
+    let agent = dial(&stage.connector, &stage.gateway, ("telegram", &bot), Some(manifest.into())).await;
+    let read = async || {
+        let all = aiogram.call("get_my_commands", json!({})).await.unwrap();
+        names(all.as_array().unwrap(), "command")
+    };
+    until("Telegram's list", SOON, async || !read().await.is_empty()).await;
+    let shown = read().await;
+    assert!(shown.is_superset(&these(&USUAL, &["gateway_00", "gateway_50"])), "{shown:?}");
+    assert!(!shown.contains("gateway_89"), "{shown:?}");
+    let told = stage.connector.command(&["bot", "commands", "show"]).await;
+    let left_out = told["bots"][0]["left_out"].as_array().unwrap();
+    assert!(left_out.iter().all(|it| it["why"].as_str().unwrap().contains("bytes")), "{told:#}");
+    assert_eq!(left_out.len() + shown.len(), 90 + USUAL.len());
+    agent.close().await;
 }

@@ -91,9 +91,9 @@ pub(super) async fn open_thread(
     let question = Question::of(&action.origin, &action.target, Some(&action.action));
     let key = egress.bot_key(action.bot);
     let told = egress.cluster.calls().ask(&key, Subject::Egress, question, within).await;
-    match told.map(serde_json::from_value::<Result<Opened, String>>) {
-        Some(Ok(told)) => told.map_err(NoThread::Refused),
-        _ => Err(NoThread::NotNow("the node that has the bot did not tell".into())),
+    match told.map(serde_json::from_value::<Result<Opened, NoThread>>) {
+        Some(Ok(told)) => told,
+        _ => Err(NoThread::NotAsked("the node that has the bot did not tell".into())),
     }
 }
 

@@ -15,17 +15,22 @@ use angelia_core::clock::{self, Mono};
 use angelia_core::directory::BotKey;
 use angelia_core::egress::{Goal, Target};
 use angelia_core::fail;
-use angelia_core::ports::{Opening, Openings, Released};
+use angelia_core::ports::{Begun, Opening, Openings, Released};
 use angelia_core::threads::{Opened, initial};
 use angelia_platforms::Outcome;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 
 /// How long a message waits for its thread.
 const OPENED_WITHIN: Duration = Duration::from_secs(5);
+/// How much longer a node waits to hear of a thread that another one opens: so long at the least the
+/// other has to note it and to tell.
+const TOLD_AFTER: Duration = Duration::from_secs(2);
 /// How long whoever noted that it opens a thread is believed to be at it. Twice as long as that
 /// takes.
 const BELIEVED_FOR: Duration = Duration::from_secs(15);
@@ -41,7 +46,7 @@ const MAX_TRIES: u32 = 3;
 /// How long no thread is opened in a chat whose provider refused one: the bot may not, and
 /// refusals are counted.
 const SHUT_FOR: Duration = Duration::from_secs(600);
-/// The same where it did not answer in time.
+/// The same where it did not open one now, or did not answer in time.
 const SLOW_FOR: Duration = Duration::from_secs(60);
 /// Chats that are heard of, attended to, or shut. What is beyond it is found by looking.
 const MAX_CHATS: usize = 10_000;
@@ -103,16 +108,6 @@ impl OpeningWork {
         has_room
     }
 
-    /// Ends that; `false` if more came since.
-    fn end(&self, chat: &Chat) -> bool {
-        let mut under_way = self.under_way.lock();
-        let more = under_way.get_mut(chat).is_some_and(std::mem::take);
-        if !more {
-            under_way.remove(chat);
-        }
-        !more
-    }
-
     fn is_shut(&self, chat: &Chat, now: Mono) -> bool {
         self.shut.lock().get(chat).is_some_and(|until| *until > now)
     }
@@ -126,12 +121,57 @@ impl OpeningWork {
     }
 }
 
+/// Somebody attends to a chat until this is dropped, which it is by a panic too.
+struct Attends<'a> {
+    work: &'a OpeningWork,
+    chat: &'a Chat,
+    is_over: bool,
+}
+
+impl Attends<'_> {
+    /// Ends that; `false` if more came since.
+    fn end(&mut self) -> bool {
+        let mut under_way = self.work.under_way.lock();
+        let more = under_way.get_mut(self.chat).is_some_and(std::mem::take);
+        if !more {
+            under_way.remove(self.chat);
+            // From now on somebody else may attend to it.
+            self.is_over = true;
+        }
+        !more
+    }
+}
+
+impl Drop for Attends<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.work.under_way.lock().remove(self.chat);
+        }
+    }
+}
+
 /// Why a message goes on without a thread.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum NoThread {
-    /// The provider, or the routes as they stand, do not let the bot.
+    /// The provider does not let the bot.
     Refused(String),
-    /// It could not be opened in time.
+    /// The provider was asked, and did not open it in time.
     NotNow(String),
+    /// The provider was not asked.
+    NotAsked(String),
+}
+
+impl NoThread {
+    /// Why, and for how long none is tried in the chat. What the provider said of it lasts; else
+    /// only as long as it took, so that those behind do not wait for as long each.
+    fn shuts(self, took: Duration) -> (String, Duration) {
+        match self {
+            Self::Refused(why) => (why, SHUT_FOR),
+            Self::NotNow(why) => (why, SLOW_FOR),
+            Self::NotAsked(why) => (why, took),
+        }
+    }
 }
 
 impl Egress {
@@ -173,6 +213,7 @@ impl Egress {
         }
         let (egress, life) = (self.clone(), life.clone());
         tokio::spawn(async move {
+            let mut attends = Attends { work: &egress.openings, chat: &chat, is_over: false };
             while !life.is_stopping() {
                 let of_chat = Openings::OfChat(chat.0.clone(), chat.1.clone());
                 let found = egress.ingest.openings(of_chat).await;
@@ -181,11 +222,10 @@ impl Egress {
                     Ok(found) => !egress.release_all(&chat, found, &life).await,
                     Err(_) => !life.pause(STORE_AGAIN).await,
                 };
-                if done && egress.openings.end(&chat) {
+                if done && attends.end() {
                     return;
                 }
             }
-            egress.openings.under_way.lock().remove(&chat);
         });
     }
 
@@ -197,21 +237,22 @@ impl Egress {
             }
             let believed = if self.cluster.is_shared() { BELIEVED_FOR } else { Duration::ZERO };
             let tries = match self.ingest.begin_opening(opening.id, believed).await {
-                Ok(Some(tries)) => tries,
-                Ok(None) => return false,
+                Ok(Begun::Try(tries)) => tries,
+                Ok(Begun::Gone) => continue,
+                Ok(Begun::NotYet) => return false,
                 Err(_) => return life.pause(STORE_AGAIN).await,
             };
             fail::point("opening_begun");
-            if !self.release_one(chat, &opening, tries).await {
-                return life.pause(STORE_AGAIN).await;
+            if !self.release_one(chat, &opening, tries, life).await {
+                return false;
             }
         }
         true
     }
 
-    /// Opens a thread for a message, if that can be, and has it go on; `false` if the store does
-    /// not take that.
-    async fn release_one(&self, chat: &Chat, opening: &Opening, tries: u32) -> bool {
+    /// Opens a thread for a message, if that can be, and has it go on; `false` if the server stops
+    /// before the store takes that. Until then the thread is remembered: Telegram would open another.
+    async fn release_one(&self, chat: &Chat, opening: &Opening, tries: u32, life: &Lifecycle) -> bool {
         let bot = self.bots.position(&opening.bot);
         let moved = match bot {
             // Where opening it twice opens two, one try is all: a crash leaves an empty one at the most.
@@ -222,14 +263,21 @@ impl Egress {
             _ => None,
         };
         fail::point("opening_made");
-        match self.ingest.release(opening.id, moved).await {
-            Ok(Released::NoInstance) => {
-                self.metrics.dropped(DropReason::NoInstance);
-                true
+        let released = loop {
+            match self.ingest.release(opening.id, moved.clone()).await {
+                Ok(released) => break released,
+                Err(_) if life.pause(STORE_AGAIN).await => {}
+                Err(_) => return false,
             }
-            Ok(Released::InLog | Released::Gone) => true,
-            Err(_) => false,
+        };
+        if released == Released::NoInstance {
+            self.metrics.dropped(DropReason::NoInstance);
         }
+        // A thread that has its message's id is a chat, and what was said there meanwhile waited.
+        if bot.is_some_and(|bot| self.bots[bot].reopens()) {
+            self.beginnings.heard(&opening.bot, &opening.message_id);
+        }
+        true
     }
 
     /// Opens a thread for a message, unless its chat is shut; a failure shuts it for a while.
@@ -238,21 +286,18 @@ impl Egress {
             return None;
         }
         let action = wanted(bot, opening)?;
-        let opening = async {
-            if self.is_elsewhere(bot) {
-                asked::open_thread(self, &action, OPENED_WITHIN).await
-            } else {
-                open_here(self, &action).await
-            }
+        let began = clock::mono();
+        let opened = if self.is_elsewhere(bot) {
+            asked::open_thread(self, &action, OPENED_WITHIN + TOLD_AFTER).await
+        } else {
+            open_here(self, &action, OPENED_WITHIN).await
         };
-        let late = || Err(NoThread::NotNow("the platform did not answer in time".into()));
-        let (why, span) = match tokio::time::timeout(OPENED_WITHIN, opening).await.unwrap_or_else(|_| late())
-        {
+        let now = clock::mono();
+        let (why, span) = match opened {
             Ok(opened) => return Some(opened),
-            Err(NoThread::Refused(why)) => (why, SHUT_FOR),
-            Err(NoThread::NotNow(why)) => (why, SLOW_FOR),
+            Err(no_thread) => no_thread.shuts(now.since(began)),
         };
-        self.openings.shut(chat.clone(), span, clock::mono());
+        self.openings.shut(chat.clone(), span, now);
         let platform = self.bots[bot].platform();
         tracing::warn!(
             platform,
@@ -279,39 +324,84 @@ fn wanted(bot: usize, opening: &Opening) -> Option<Arc<OutboundAction>> {
     Some(OutboundAction::new(origin, goal, action, Claims::Nothing, Reply::default(), None))
 }
 
-/// Opens a thread by a bot that this node holds, if the one it is for may write there.
-async fn open_here(egress: &Egress, action: &OutboundAction) -> Result<Opened, NoThread> {
-    let Action::ThreadCreate { thread_name, message_id, .. } = &action.action else {
-        return Err(NoThread::Refused("this opens no thread".into()));
-    };
-    let not_now = |why: &str| NoThread::NotNow(why.to_owned());
-    let tenant = &action.origin.tenant;
-    let slot = egress.refusals.slot_at_once(tenant).ok_or_else(|| not_now("too much was refused lately"))?;
-    let permit = action.rate_limit(egress).turn(tenant).await;
-    action.recall(egress).await.map_err(|error| NoThread::NotNow(error.to_string()))?;
-    if !action.may_call_now(egress) {
-        return Err(not_now("the bot is not this node's, or may not write there"));
-    }
-    permit.made();
-    let (platform, may) = (action.platform(egress), || action.may_call_now(egress));
-    let made = platform.open_thread(&action.target, thread_name, message_id.as_deref(), &may).await;
-    slot.over(matches!(made, Err(Outcome::Refused { .. })));
-    let opened = made.map_err(|outcome| match outcome {
-        Outcome::Refused { why } => NoThread::Refused(why),
-        Outcome::Later { why, .. } | Outcome::Unknown { why } | Outcome::Open { why } => {
-            NoThread::NotNow(why)
-        }
-        Outcome::Sent { .. } => NoThread::NotNow(String::new()),
-    })?;
+/// Opens a thread by a bot that this node holds, in time. Once it is open it is kept, however long
+/// that takes: what is meant for an agent from now on is where its message goes.
+async fn open_here(egress: &Egress, action: &OutboundAction, within: Duration) -> Result<Opened, NoThread> {
+    let asked = AtomicBool::new(false);
+    let made = tokio::time::timeout(within, call(egress, action, &asked)).await;
+    let opened = made.unwrap_or_else(|_| Err(unanswered(asked.load(Ordering::Relaxed))))?;
     threads::keep(egress, action.bot, &action.target, &opened, action.origin.instance).await;
     Ok(opened)
 }
 
-/// Opens a thread for another node, which releases the message.
-pub(super) async fn open_for_other(egress: &Egress, action: &OutboundAction) -> Result<Opened, String> {
-    open_here(egress, action).await.map_err(|no_thread| match no_thread {
-        NoThread::Refused(why) | NoThread::NotNow(why) => why,
-    })
+/// What silence means.
+fn unanswered(asked: bool) -> NoThread {
+    if asked {
+        NoThread::NotNow("the platform did not answer in time".into())
+    } else {
+        NoThread::NotAsked("the bot had too much else to do".into())
+    }
+}
+
+/// Has a provider open a thread, if the one it is for may write there; notes in `asked` that it was
+/// called.
+async fn call(egress: &Egress, action: &OutboundAction, asked: &AtomicBool) -> Result<Opened, NoThread> {
+    let not_asked = |why: &str| NoThread::NotAsked(why.to_owned());
+    let Action::ThreadCreate { thread_name, message_id, .. } = &action.action else {
+        return Err(not_asked("this opens no thread"));
+    };
+    let tenant = &action.origin.tenant;
+    let slot =
+        egress.refusals.slot_at_once(tenant).ok_or_else(|| not_asked("too much was refused lately"))?;
+    let permit = action.rate_limit(egress).turn(tenant).await;
+    action.recall(egress).await.map_err(|error| NoThread::NotAsked(error.to_string()))?;
+    if !action.may_call_now(egress) {
+        return Err(not_asked("the bot is not this node's, or may not write there"));
+    }
+    permit.made();
+    let may = || {
+        let may = action.may_call_now(egress);
+        asked.fetch_or(may, Ordering::Relaxed);
+        may
+    };
+    let platform = action.platform(egress);
+    let made = platform.open_thread(&action.target, thread_name, message_id.as_deref(), &may).await;
+    let was_asked = asked.load(Ordering::Relaxed);
+    slot.over(was_asked && matches!(made, Err(Outcome::Refused { .. })));
+    made.map_err(|outcome| no_thread(outcome, was_asked))
+}
+
+/// What a platform's answer means, whose provider was asked or was not.
+fn no_thread(outcome: Outcome, asked: bool) -> NoThread {
+    match outcome {
+        Outcome::Refused { why } if asked => NoThread::Refused(why),
+        Outcome::Refused { why }
+        | Outcome::Later { why, .. }
+        | Outcome::Unknown { why }
+        | Outcome::Open { why } => {
+            if asked {
+                NoThread::NotNow(why)
+            } else {
+                NoThread::NotAsked(why)
+            }
+        }
+        Outcome::Sent { .. } => NoThread::NotNow(String::new()),
+    }
+}
+
+/// Opens a thread for another node, which releases the message, and which waits for that since it
+/// noted it: by then it is opened, or never.
+pub(super) async fn open_for_other(egress: &Egress, action: &OutboundAction) -> Result<Opened, NoThread> {
+    let not_asked = |why: &str| NoThread::NotAsked(why.to_owned());
+    let message_id = match &action.action {
+        Action::ThreadCreate { message_id: Some(message_id), .. } => message_id.clone(),
+        _ => return Err(not_asked("this opens no thread")),
+    };
+    let one = Openings::One(egress.bot_key(action.bot), action.target.chat_id.clone(), message_id);
+    let found = egress.ingest.openings(one).await.map_err(|error| NoThread::NotAsked(error.to_string()))?;
+    let left = found.first().and_then(|opening| OPENED_WITHIN.checked_sub(opening.begun?));
+    let left = left.ok_or_else(|| not_asked("nobody waits for it any more"))?;
+    open_here(egress, action, left).await
 }
 
 #[cfg(test)]
@@ -327,8 +417,37 @@ mod tests {
         let work = OpeningWork::default();
         assert!(work.begin(&chat("1")) && work.begin(&chat("2")));
         assert!(!work.begin(&chat("1")), "somebody does");
-        assert!(!work.end(&chat("1")), "more came since");
-        assert!(work.end(&chat("1")) && work.begin(&chat("1")));
+        let one = chat("1");
+        let mut attends = Attends { work: &work, chat: &one, is_over: false };
+        assert!(!attends.end(), "more came since");
+        assert!(attends.end() && work.begin(&one));
+        drop(attends);
+        assert!(!work.begin(&one), "it is somebody else's by now");
+    }
+
+    #[tokio::test]
+    async fn a_panic_leaves_a_chat_to_whoever_comes_next() {
+        let work = Arc::new(OpeningWork::default());
+        assert!(work.begin(&chat("1")));
+        let attended = work.clone();
+        let panics = tokio::spawn(async move {
+            let one = chat("1");
+            let _attends = Attends { work: &attended, chat: &one, is_over: false };
+            panic!("on purpose");
+        });
+        assert!(panics.await.unwrap_err().is_panic());
+        assert!(work.begin(&chat("1")));
+    }
+
+    #[test]
+    fn only_what_the_provider_said_shuts_a_chat_for_long() {
+        let refused = || Outcome::Refused { why: "no".into() };
+        let unknown = || Outcome::Unknown { why: "no".into() };
+        let spans = [(refused(), true), (unknown(), true), (refused(), false), (unknown(), false)]
+            .map(|(outcome, asked)| no_thread(outcome, asked).shuts(Duration::ZERO).1);
+        assert_eq!(spans, [SHUT_FOR, SLOW_FOR, Duration::ZERO, Duration::ZERO]);
+        assert_eq!(unanswered(true).shuts(OPENED_WITHIN).1, SLOW_FOR);
+        assert_eq!(unanswered(false).shuts(OPENED_WITHIN).1, OPENED_WITHIN);
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod manifests;
 mod snapshot;
 
 pub(crate) use angelia_core::identity::feed::Front;
-pub(crate) use manifests::Commands;
+pub(crate) use manifests::{Commands, LIMITS as MANIFEST_LIMITS};
 pub(crate) use snapshot::Snapshot;
 
 use crate::keyring::Keyring;

@@ -5,6 +5,7 @@ use angelia_contract::platform::canonical;
 use angelia_core::admission::{
     Admitted, Audience, DropReason, Known, Observed, Policy, Route, Routes, admit, fronts,
 };
+use angelia_core::commands::Command;
 use angelia_core::error::Result;
 use angelia_core::identity::feed::{Fact, Front, KnownInstance};
 use angelia_core::identity::instances::WAITS_FOR_FIRST;
@@ -114,6 +115,14 @@ impl Snapshot {
     /// The commands that an instance declared.
     pub(crate) fn commands(&self, instance: InstanceId) -> Commands {
         self.manifests.of(instance)
+    }
+
+    /// Whether the tenant of an instance has room for what it declares.
+    pub(crate) fn has_room_for(&self, instance: InstanceId, commands: &[Command]) -> bool {
+        let Some(known) = self.instances.get(&instance) else { return true };
+        let all = self.instances_of(&known.tenant);
+        commands.is_empty()
+            || self.manifests.has_room(all.iter().copied().filter(|other| *other != instance), commands)
     }
 
     /// The gateways that people reach by a bot, and the commands that they declared. A gateway
@@ -332,7 +341,6 @@ mod tests {
     use super::*;
     use angelia_core::admission::{Allow, RouteOptions};
     use angelia_core::clock::UnixMillis;
-    use angelia_core::commands::Command;
     use angelia_core::seal::MasterKey;
 
     fn stored(revoked: bool) -> StoredGateway {

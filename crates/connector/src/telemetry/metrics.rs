@@ -49,7 +49,7 @@ counters! {
     KeysUnknown = "angelia_relay_keys_unknown_total", "Keys of gateway frames that we do not know, ignored.";
     FramesMalformed = "angelia_relay_frames_malformed_total", "Lines that are no frame, ignored.";
     FramesTooLarge = "angelia_relay_frames_too_large_total", "Frames with a field over its limit, ignored.";
-    CommandsDropped = "angelia_relay_commands_dropped_total", "Commands of gateways' manifests that no provider takes, left out.";
+    CommandsDropped = "angelia_relay_commands_dropped_total", "Commands of gateways' manifests that no provider takes or their tenant has no room for, left out.";
     LinesTooLong = "angelia_relay_lines_too_long_total", "Lines over the size limit, refused.";
     LinesOverBudget = "angelia_relay_lines_over_budget_total", "Lines refused because their sender made the server hold too much.";
     LinesUnfinished = "angelia_relay_lines_unfinished_total", "Sockets ended because a line did not end in time.";

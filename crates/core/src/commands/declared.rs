@@ -20,8 +20,13 @@ const MAX_OPTION_TEXT: usize = 100;
 const MAX_OPTIONS: usize = 25;
 /// The contract's numbers of what an option can be.
 const KINDS: std::ops::RangeInclusive<u64> = 1..=11;
+/// A whole number, and any number.
+const WHOLE: u8 = 4;
+const NUMBER: u8 = 10;
 /// Those that may be one of some values: texts and numbers.
-const CHOSEN: [u8; 3] = [TEXT, 4, 10];
+const CHOSEN: [u8; 3] = [TEXT, WHOLE, NUMBER];
+/// Largest number either way: what a double holds exactly, and Discord takes.
+const MAX_NUMBER: f64 = 9_007_199_254_740_992.0;
 
 /// What is taken of a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,6 +64,10 @@ fn command(entry: &Value) -> Option<Command> {
     Some(Command { name: name.to_owned(), description, options: options(&entry["options"], 0) })
 }
 
+/// How deep stands what is below a group, and what is below a command that is below something.
+const IN_GROUP: usize = 1;
+const IN_LAST: usize = 2;
+
 /// The options of a command, so deep below it. Those that no provider takes are left out.
 fn options(list: &Value, depth: usize) -> Vec<CommandOption> {
     let mut read: Vec<CommandOption> = Vec::new();
@@ -67,8 +76,8 @@ fn options(list: &Value, depth: usize) -> Vec<CommandOption> {
             read.push(option);
         }
     }
-    // A command has either commands below it or options of its own.
-    if read.iter().any(is_below) {
+    // A command has either commands below it or options of its own; a group has nothing but commands.
+    if depth == IN_GROUP || read.iter().any(is_below) {
         read.retain(is_below);
     }
     read.sort_by_key(|option| !option.required);
@@ -83,10 +92,16 @@ fn option(entry: &Value, depth: usize) -> Option<CommandOption> {
     let name = entry["name"].as_str().filter(|name| is_name(name))?;
     let kind = entry["type"].as_u64().unwrap_or(TEXT.into());
     let kind = u8::try_from(kind).ok().filter(|_| KINDS.contains(&kind))?;
-    // Groups stand below a command, commands below it or a group, and that is all.
+    // Groups stand below a command, commands below it or a group, and that is all. A group of
+    // nothing is none.
     let (below, fits) = match kind {
-        GROUP => (options(&entry["options"], 1), depth == 0),
-        BELOW => (options(&entry["options"], 2), depth <= 1),
+        GROUP if depth == 0 => {
+            let below = options(&entry["options"], IN_GROUP);
+            let fits = !below.is_empty();
+            (below, fits)
+        }
+        BELOW if depth <= IN_GROUP => (options(&entry["options"], IN_LAST), true),
+        GROUP | BELOW => (Vec::new(), false),
         _ => (Vec::new(), true),
     };
     Some(CommandOption {
@@ -100,18 +115,31 @@ fn option(entry: &Value, depth: usize) -> Option<CommandOption> {
     .filter(|_| fits)
 }
 
-/// What an option may be; where one value is no good, it may be anything.
+/// What an option may be, each once; where one value is no good, it may be anything.
 fn choices(list: &Value, kind: u8) -> Vec<Choice> {
-    let read: Option<Vec<Choice>> =
-        list.as_array().into_iter().flatten().map(|it| choice(it, kind)).collect();
-    read.filter(|choices| choices.len() <= MAX_OPTIONS).unwrap_or_default()
+    let mut read: Vec<Choice> = Vec::new();
+    for entry in list.as_array().into_iter().flatten() {
+        let Some(choice) = choice(entry, kind) else { return Vec::new() };
+        if read.iter().all(|known| known.name != choice.name && !is_same(&known.value, &choice.value)) {
+            read.push(choice);
+        }
+    }
+    Some(read).filter(|choices| choices.len() <= MAX_OPTIONS).unwrap_or_default()
+}
+
+/// Whether two values are one to a provider, to which 1 and 1.0 are.
+fn is_same(one: &Value, other: &Value) -> bool {
+    one == other || one.as_f64().is_some_and(|number| Some(number) == other.as_f64())
 }
 
 fn choice(entry: &Value, kind: u8) -> Option<Choice> {
     let value = &entry["value"];
     let is_good = match value {
         Value::String(text) => kind == TEXT && (1..=MAX_OPTION_TEXT).contains(&text.chars().count()),
-        Value::Number(number) => kind != TEXT && (kind != 4 || number.is_i64()),
+        Value::Number(number) => {
+            let is_bounded = number.as_f64().is_some_and(|number| number.abs() <= MAX_NUMBER);
+            kind != TEXT && is_bounded && (kind != WHOLE || number.is_i64())
+        }
         _ => false,
     };
     let name = words(&entry["name"], MAX_OPTION_TEXT)?;

@@ -1,15 +1,29 @@
 //! What is taken of manifests, what becomes of many of them, and of what people type.
 
+mod planning;
+
 use super::*;
 use crate::inbox::InstanceId;
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-const DISCORD: Rules =
-    Rules { most: 100, description: 100, options: Some(8_000), hyphens: true, reserved: &["link"] };
-const TELEGRAM: Rules =
-    Rules { most: 100, description: 256, options: None, hyphens: false, reserved: &["link", "start"] };
+const DISCORD: Rules = Rules {
+    most: 100,
+    description: 100,
+    total: None,
+    options: Some(8_000),
+    hyphens: true,
+    reserved: &["link"],
+};
+const TELEGRAM: Rules = Rules {
+    most: 100,
+    description: 256,
+    total: Some(3_500),
+    options: None,
+    hyphens: false,
+    reserved: &["link", "start"],
+};
 
 fn command(name: &str) -> Command {
     Command { name: name.into(), description: format!("does {name}"), options: Vec::new() }
@@ -86,6 +100,40 @@ fn commands_below_a_command_stand_alone() {
 }
 
 #[test]
+fn a_group_has_commands_and_nothing_else() {
+    let read = read(&[json!({ "name": "skill", "options": [
+        { "type": 2, "name": "group", "options": [
+            { "type": 3, "name": "stray", "required": true },
+            { "type": 1, "name": "run", "options": [{ "type": 1, "name": "deep" }, { "type": 3, "name": "what" }] },
+        ] },
+        { "type": 2, "name": "empty" },
+        { "type": 2, "name": "of-none", "options": [{ "type": 3, "name": "stray" }] },
+    ] })]);
+    let groups = &read.commands[0].options;
+    assert_eq!((groups.len(), groups[0].name.as_str(), groups[0].options.len()), (1, "group", 1));
+    let run = &groups[0].options[0];
+    assert_eq!((run.kind, run.options.len(), run.options[0].name.as_str()), (BELOW, 1, "what"));
+}
+
+#[test]
+fn a_choice_is_there_once_and_no_number_is_too_large() {
+    let of = |kind: u8, values: &[(&str, Value)]| {
+        let choices: Vec<Value> =
+            values.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+        let option = json!({ "type": kind, "name": "o", "choices": choices });
+        let read = read(&[json!({ "name": "c", "options": [option] })]);
+        read.commands[0].options[0].choices.iter().map(|it| it.name.clone()).collect::<Vec<_>>()
+    };
+    let twice = [("a", json!("1")), ("a", json!("2")), ("b", json!("1")), ("c", json!("3"))];
+    assert_eq!(of(TEXT, &twice), ["a", "c"], "by name and by value");
+    assert_eq!(of(10, &[("a", json!(1)), ("b", json!(1.0)), ("c", json!(2))]), ["a", "c"]);
+    let most = 1_i64 << 53;
+    assert_eq!(of(4, &[("a", json!(most)), ("b", json!(-most))]), ["a", "b"]);
+    assert!(of(4, &[("a", json!(1)), ("b", json!(i64::MAX))]).is_empty(), "then it may be anything");
+    assert!(of(10, &[("a", json!(-1e300))]).is_empty());
+}
+
+#[test]
 fn what_the_operator_configured_comes_first_and_is_not_changed() {
     let (own, theirs) = (commands(&["ask", "model"]), [with_option("model", "name"), command("new")]);
     let union = union(&[declaring("acme", 1, &theirs)]);
@@ -124,6 +172,55 @@ fn who_declares_very_many_takes_the_place_of_nobody() {
 }
 
 #[test]
+fn who_has_very_many_gateways_takes_the_place_of_nobody() {
+    let many: Vec<Vec<Command>> = (0..120).map(|n| vec![command(&format!("a{n:03}"))]).collect();
+    let few = commands(&["zoo", "zebra", "zeta"]);
+    let mut all: Vec<Declaring<'_>> =
+        many.iter().zip(1..).map(|(commands, instance)| declaring("greedy", instance, commands)).collect();
+    all.push(declaring("modest", 500, &few));
+    let wanted = wanted(&[], &union(&all), &DISCORD);
+    for name in ["zoo", "zebra", "zeta"] {
+        assert!(names(&wanted).contains(&name), "{name}");
+    }
+    assert_eq!(names(&wanted)[..3], ["a000", "zoo", "a001"]);
+}
+
+#[test]
+fn a_list_that_is_too_much_in_all_gets_shorter_words_and_then_less() {
+    let bytes = |wanted: &Wanted| -> usize {
+        wanted.commands.iter().map(|it| it.command.name.len() + it.command.description.len()).sum()
+    };
+    let many = |count: usize| -> Vec<Command> {
+        (0..count)
+            .map(|n| Command { description: "d".repeat(200), ..command(&format!("gateway-{n:02}")) })
+            .collect()
+    };
+    let want = |own: &[Command], count: usize| {
+        let theirs = many(count);
+        wanted(own, &union(&[declaring("acme", 1, &theirs)]), &TELEGRAM)
+    };
+    let own = [Command { description: "o".repeat(200), ..command("own") }];
+    let few = want(&own, 5);
+    assert!(few.commands.iter().all(|it| it.command.description.len() == 200), "there is room");
+    let some = want(&own, 40);
+    assert_eq!((some.commands.len(), some.left_out.len()), (41, 0));
+    assert_eq!(some.commands[0].command.description.len(), 200, "the operator's are as they are");
+    assert!(some.commands[1..].iter().all(|it| it.command.description.len() == 60), "all alike");
+    let full = want(&own, 90);
+    assert!(bytes(&full) <= 3_500 && full.commands[0].own);
+    assert!(full.commands[1..].iter().all(|it| it.command.description.len() == 40));
+    assert_eq!(full.commands.len() + full.left_out.len(), 91);
+    assert_eq!(full.left_out.last().unwrap().name, "gateway_89");
+    assert!(full.left_out[0].why.contains("3500 bytes"), "{:?}", full.left_out[0]);
+    let too_many_own = want(&many(90), 0);
+    assert!(bytes(&too_many_own) <= 3_500 && too_many_own.commands.len() > 60);
+    // What is from elsewhere takes its part of it.
+    let there = shown(&[Command { description: "x".repeat(200), ..command("theirs") }]);
+    let planned = plan(full.clone(), &there, &[], Elsewhere::Stay, &TELEGRAM);
+    assert!(planned.commands.len() < full.commands.len(), "{}", planned.commands.len());
+}
+
+#[test]
 fn telegram_has_underscores_no_options_and_its_own_start() {
     let theirs = [with_option("set-model", "name"), command("set_model"), command("start"), command("link")];
     let wanted = wanted(&[], &union(&[declaring("acme", 1, &theirs)]), &TELEGRAM);
@@ -151,37 +248,6 @@ fn what_is_too_much_for_one_command_becomes_a_text() {
 
 fn shown(commands: &[Command]) -> Vec<Shown> {
     commands.iter().map(|it| Shown { command: Some(it.clone()), raw: json!({ "name": it.name }) }).collect()
-}
-
-#[test]
-fn what_came_from_elsewhere_stays_until_the_operator_says_otherwise() {
-    let want = || wanted(&commands(&["ask", "new"]), &[], &DISCORD);
-    let mut there = shown(&commands(&["new", "ours", "theirs"]));
-    there[0].command.as_mut().unwrap().description = "otherwise".into();
-    there.push(Shown { command: None, raw: json!({ "name": "Report", "type": 3 }) });
-    let ours = ["ours".to_owned()];
-    let kept = plan(want(), &there, &ours, Elsewhere::Stay, &DISCORD);
-    let changes: Vec<Change> = kept.commands.iter().map(|it| it.change).collect();
-    assert_eq!(changes, [Change::Added, Change::Changed]);
-    assert_eq!((&kept.removed[..], &kept.elsewhere[..]), (&ours[..], &["theirs".to_owned()][..]));
-    assert_eq!(kept.kept, [json!({ "name": "theirs" }), json!({ "name": "Report", "type": 3 })]);
-    assert!(kept.is_needed() && kept.added() == 1);
-    let pushed = plan(want(), &there, &ours, Elsewhere::Go, &DISCORD);
-    assert_eq!(pushed.removed, ["ours", "theirs"]);
-    assert_eq!(pushed.kept, [json!({ "name": "Report", "type": 3 })], "what is not typed is left alone");
-    let settled = plan(want(), &shown(&commands(&["ask", "new"])), &[], Elsewhere::Go, &DISCORD);
-    assert!(!settled.is_needed(), "{settled:?}");
-}
-
-#[test]
-fn what_came_from_elsewhere_is_not_crowded_out() {
-    let many: Vec<Command> = (0..100).map(|n| command(&format!("a{n}"))).collect();
-    let want = wanted(&commands(&["ask"]), &union(&[declaring("acme", 1, &many)]), &DISCORD);
-    let there = shown(&commands(&["theirs", "others"]));
-    let plan = plan(want, &there, &[], Elsewhere::Stay, &DISCORD);
-    assert_eq!((plan.commands.len(), plan.kept.len()), (98, 2));
-    assert_eq!(plan.commands[0].listed.command.name, "ask");
-    assert!(plan.left_out.iter().any(|it| it.why.contains("from elsewhere")));
 }
 
 #[test]

@@ -121,6 +121,8 @@ pub struct Opening {
     pub message_id: String,
     /// The event, as it would be without a thread.
     pub body: Bytes,
+    /// How long ago it was noted that a thread is about to be opened for it, if it was.
+    pub begun: Option<Duration>,
 }
 
 /// Which messages that wait for threads are looked for.
@@ -128,8 +130,21 @@ pub struct Opening {
 pub enum Openings {
     /// Those of one chat.
     OfChat(BotKey, String),
+    /// The one of a bot's chat with this message id.
+    One(BotKey, String, String),
     /// Those that came so long ago, of any.
     OlderThan(Duration),
+}
+
+/// Whether a thread may be opened for a message that waits for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begun {
+    /// It may, and so often that was noted, this time among them.
+    Try(u32),
+    /// Somebody is at it, or at the message whose thread it was written in.
+    NotYet,
+    /// It waits no more.
+    Gone,
 }
 
 /// What became of a message that waited for a thread.
@@ -158,10 +173,9 @@ pub trait Ingest: Send + Sync {
     /// Messages that wait for threads, in order; some of them.
     fn openings(&self, which: Openings) -> BoxFuture<'_, Result<Vec<Opening>>>;
 
-    /// Notes that a thread is about to be opened for a message, so that a crash is known of;
-    /// answers how often that was noted, this time among them. `None` if it waits no more, or
-    /// somebody noted it less than `within` ago.
-    fn begin_opening(&self, id: i64, within: Duration) -> BoxFuture<'_, Result<Option<u32>>>;
+    /// Notes that a thread is about to be opened for a message, so that a crash is known of,
+    /// unless somebody noted it less than `within` ago.
+    fn begin_opening(&self, id: i64, within: Duration) -> BoxFuture<'_, Result<Begun>>;
 
     /// Puts a message that waited into the log: where it moved to, or as it was.
     fn release(&self, id: i64, moved: Option<Moved>) -> BoxFuture<'_, Result<Released>>;

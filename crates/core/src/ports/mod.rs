@@ -15,7 +15,9 @@ mod upkeep;
 pub use crate::lease::{Lease, LeaseToken, Leases, Term, Under, lease_lost};
 pub use bus::{Bus, BusStats, Control, Following, Hint, HintKind, Listener, Said, Topic};
 pub use inboxes::{Conversation, Gap, Inboxes, Listed, ListedInbox, Overdue};
-pub use ingest::{Cursor, Ingest, Intake, NewQuarantined, Opening, Openings, Released, Taken, Traffic};
+pub use ingest::{
+    Begun, Cursor, Ingest, Intake, NewQuarantined, Opening, Openings, Released, Taken, Traffic,
+};
 pub use ledger::{
     Accepted, ActionId, ActionOutcome, Ledger, LeftOpen, MAX_OUTCOMES, NewAction, StoredAction,
     owner_replaced,

@@ -29,11 +29,14 @@ pub fn begins(admitted: &Admitted, event: &Event, addressed: bool) -> bool {
 }
 
 /// Whether messages of a place may wait for threads, so that what is said there and opens none has
-/// to stay behind them.
+/// to stay behind them. A thread that is a chat of its own is seen by people before the message that
+/// opened it is in the log.
 pub fn follows(admitted: &Admitted, event: &Event) -> bool {
     let source = &event.source;
     let is_shared = source.chat_type == chat_type::GROUP && source.thread_id.is_none();
-    admitted.options.threads == Threads::Auto && is_shared
+    let is_thread =
+        source.chat_type == chat_type::THREAD && source.thread_id.as_ref() == Some(&source.chat_id);
+    admitted.options.threads == Threads::Auto && (is_shared || is_thread)
 }
 
 /// A thread that was opened.

@@ -46,6 +46,21 @@ fn only_what_begins_a_conversation_opens_a_thread() {
     }
 }
 
+#[test]
+fn what_is_said_beside_an_opening_or_in_its_thread_stays_behind_it() {
+    let follows = |threads, chat_type: &str, thread_id: Option<&str>| {
+        let mut said = event("hello");
+        said.source.chat_type = chat_type.into();
+        said.source.thread_id = thread_id.map(str::to_owned);
+        follows(&admitted(threads), &said)
+    };
+    assert!(follows(Threads::Auto, chat_type::GROUP, None));
+    assert!(follows(Threads::Auto, chat_type::THREAD, Some("111")), "a thread that is a chat");
+    assert!(!follows(Threads::Off, chat_type::THREAD, Some("111")));
+    assert!(!follows(Threads::Auto, chat_type::FORUM, Some("5")), "a topic");
+    assert!(!follows(Threads::Auto, chat_type::DM, None));
+}
+
 fn moved(is_topic: bool) -> Moved {
     Moved {
         chat_id: if is_topic { "111" } else { "333" }.into(),

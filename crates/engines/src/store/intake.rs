@@ -13,7 +13,7 @@ use angelia_core::identity::instances::NAMELESS;
 use angelia_core::inbox::refusal::{self, Arrival};
 use angelia_core::inbox::{CONVERSATION_REFRESH, Entry, InstanceId, Mark, Seq};
 use angelia_core::lease;
-use angelia_core::ports::{Hint, HintKind, LeaseToken, Opening, Openings, Released, Under};
+use angelia_core::ports::{Begun, Hint, HintKind, LeaseToken, Opening, Openings, Released, Under};
 use angelia_core::prompts::{self, Answered, Press};
 use angelia_core::quarantine;
 use angelia_core::store::{
@@ -41,7 +41,7 @@ impl<E: Engine> Ingest for Store<E> {
         openings::openings(self, which)
     }
 
-    fn begin_opening(&self, id: i64, within: Duration) -> BoxFuture<'_, Result<Option<u32>>> {
+    fn begin_opening(&self, id: i64, within: Duration) -> BoxFuture<'_, Result<Begun>> {
         openings::begin_one(self, id, within)
     }
 

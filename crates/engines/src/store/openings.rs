@@ -3,14 +3,17 @@
 
 use super::db::{Ask, Db, Row, Sql, values};
 use super::engine::{Engine, Owner, Store};
+use super::footprint;
 use super::intake;
 use super::txn::Txn;
+use angelia_core::admission::DropReason;
 use angelia_core::clock::UnixMillis;
 use angelia_core::directory::BotKey;
 use angelia_core::error::Result;
+use angelia_core::inbox::outcome::WITHDRAWN;
 use angelia_core::inbox::{EntryKind, InstanceId, WhenFull};
 use angelia_core::ports::log::{NewEntry, Revised, Revision, Withdrawal};
-use angelia_core::ports::{BoxFuture, Intake, Opening, Openings, Released};
+use angelia_core::ports::{Begun, BoxFuture, Intake, Opening, Openings, Released};
 use angelia_core::threads::{MAX_OPENINGS, Moved};
 use angelia_core::turns::WhileBusy;
 use bytes::Bytes;
@@ -38,7 +41,8 @@ pub(super) enum WaitsFor {
 const NEVER: u32 = u32::MAX / 2;
 
 /// Whether what was received is kept apart: it opens a thread, or follows what does and may yet
-/// stay in the same conversation. What overtakes the log overtakes those as well.
+/// stay in the same conversation, or is said in the thread already: one that is a chat has the id of
+/// the message that opened it. What overtakes the log overtakes those as well.
 pub(super) fn waits(txn: &mut dyn Txn, intake: &Intake) -> Sql<Option<WaitsFor>> {
     let Some(entry) = &intake.entry else { return Ok(None) };
     if intake.opens {
@@ -47,8 +51,11 @@ pub(super) fn waits(txn: &mut dyn Txn, intake: &Intake) -> Sql<Option<WaitsFor>>
     if !intake.follows || entry.ahead || entry.kind != EntryKind::Message {
         return Ok(None);
     }
-    let others = "SELECT EXISTS (SELECT 1 FROM openings WHERE instance = $1 AND session_key = $2)";
-    let others: bool = txn.says(others, values![entry.instance, entry.session_key])?;
+    let others: bool = txn.says(
+        "SELECT EXISTS (SELECT 1 FROM openings WHERE instance = $1 AND
+             (session_key = $2 OR (message_id = $3 AND platform = $4 AND bot = $5)))",
+        values![entry.instance, entry.session_key, entry.chat_id, entry.platform, entry.bot],
+    )?;
     Ok(others.then_some(WaitsFor::Others))
 }
 
@@ -95,6 +102,7 @@ fn release(txn: &mut dyn Txn, id: i64, moved: Option<&Moved>) -> Sql<Released> {
     let Some(mut entry) = txn.first(&held, values![id], entry)? else { return Ok(Released::Gone) };
     txn.execute("DELETE FROM openings WHERE id = $1", values![id])?;
     if !intake::takes_messages(txn, instance)? {
+        note_end(txn, &entry, DropReason::NoInstance.as_str())?;
         return Ok(Released::NoInstance);
     }
     let written_in = entry.chat_id.clone();
@@ -127,14 +135,46 @@ pub(super) fn revise(txn: &mut dyn Txn, new: &Revision) -> Sql<Option<Revised>> 
     Ok((changed > 0).then_some(revised))
 }
 
-/// Lets a message that was deleted wait in the log, from where it is taken out.
-pub(super) fn let_go(txn: &mut dyn Txn, gone: &Withdrawal) -> Sql<()> {
+/// Takes out a message that was deleted where it was written; `false` if it does not wait for a
+/// thread. It is never in the log: there it could take the place of others.
+pub(super) fn withdraw(txn: &mut dyn Txn, gone: &Withdrawal) -> Sql<bool> {
     let key = values![gone.message_id, gone.chat_id, gone.platform, gone.bot];
-    let found = format!("SELECT id FROM openings WHERE {BY_MESSAGE}");
-    match txn.first(&found, key, |row| row.get::<i64>(0))? {
-        Some(id) => release(txn, id, None).map(drop),
-        None => Ok(()),
+    let found = format!("SELECT {ENTRY} FROM openings WHERE {BY_MESSAGE}");
+    let Some(instance) = txn.first(&found, key, entry)?.map(|entry| entry.instance) else { return Ok(false) };
+    // Looked at again once nobody else changes it.
+    txn.lock(instance)?;
+    let Some(entry) = txn.first(&found, key, entry)? else { return Ok(false) };
+    txn.execute(&format!("DELETE FROM openings WHERE {BY_MESSAGE}"), key)?;
+    note_end(txn, &entry, WITHDRAWN)?;
+    Ok(true)
+}
+
+/// Notes in the journal what became of a message that got no number in the log.
+fn note_end(txn: &mut dyn Txn, of: &NewEntry, outcome: &str) -> Sql<()> {
+    let now = txn.now();
+    let noted = txn.insert(
+        "INSERT INTO journal
+             (message_id, kind, platform, bot, chat_id, tenant, instance, received_at, appended_at,
+              settled_at, outcome)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, $10) ON CONFLICT DO NOTHING",
+        values![
+            of.message_id,
+            of.kind.as_str(),
+            of.platform,
+            of.bot,
+            of.chat_id,
+            of.tenant,
+            of.instance,
+            of.received_at,
+            now,
+            outcome
+        ],
+    )?;
+    if noted.is_some() {
+        let (_, journal) = footprint::new_entry(of);
+        txn.store(&of.tenant, journal, 0);
     }
+    Ok(())
 }
 
 fn entry(row: Row<'_>) -> Sql<NewEntry> {
@@ -155,7 +195,7 @@ fn entry(row: Row<'_>) -> Sql<NewEntry> {
     })
 }
 
-fn opening(row: Row<'_>) -> Sql<Opening> {
+fn opening(row: Row<'_>, now: i64) -> Sql<Opening> {
     let (platform, bot): (String, String) = (row.get(3)?, row.get(4)?);
     Ok(Opening {
         id: row.get(0)?,
@@ -165,31 +205,55 @@ fn opening(row: Row<'_>) -> Sql<Opening> {
         chat_id: row.get(5)?,
         message_id: row.get(6)?,
         body: Bytes::from(row.get::<Vec<u8>>(7)?),
+        begun: row.get::<Option<i64>>(8)?.map(|at| Duration::from_millis((now - at).try_into().unwrap_or(0))),
     })
 }
 
-const OPENING: &str = "SELECT id, tenant, instance, platform, bot, chat_id, message_id, body FROM openings";
+const OPENING: &str =
+    "SELECT id, tenant, instance, platform, bot, chat_id, message_id, body, tried_at FROM openings";
 
 fn find(db: &mut dyn Db, which: &Openings, now: i64) -> Sql<Vec<Opening>> {
+    let opening = |row: Row<'_>| opening(row, now);
     match which {
         Openings::OfChat(bot, chat_id) => db.all(
             &format!("{OPENING} WHERE platform = $1 AND bot = $2 AND chat_id = $3 ORDER BY id LIMIT {PAGE}"),
             values![bot.platform, bot.bot, chat_id],
             opening,
         ),
+        Openings::One(bot, chat_id, message_id) => db.all(
+            &format!("{OPENING} WHERE {BY_MESSAGE}"),
+            values![message_id, chat_id, bot.platform, bot.bot],
+            opening,
+        ),
         Openings::OlderThan(age) => db.all(
             &format!("{OPENING} WHERE held_at <= $1 ORDER BY id LIMIT {PAGE}"),
-            values![now - millis(*age)],
+            values![before(now, *age)],
             opening,
         ),
     }
 }
 
-fn begin(txn: &mut dyn Txn, id: i64, within: Duration) -> Sql<Option<u32>> {
+/// What was noted further ahead than `within` was noted by a clock that was set back since.
+fn begin(txn: &mut dyn Txn, id: i64, within: Duration) -> Sql<Begun> {
     let now = txn.now();
     let begun = "UPDATE openings SET tries = tries + 1, tried_at = $1
-                 WHERE id = $2 AND (tried_at IS NULL OR tried_at <= $3) RETURNING tries";
-    txn.first(begun, values![now, id, now - millis(within)], |row| row.get(0))
+                 WHERE id = $2 AND (tried_at IS NULL OR tried_at <= $3 OR tried_at > $4)
+                 AND NOT EXISTS (SELECT 1 FROM openings o WHERE o.message_id = openings.chat_id
+                     AND o.platform = openings.platform AND o.bot = openings.bot
+                     AND o.instance = openings.instance)
+                 RETURNING tries";
+    let ahead = now.saturating_add(millis(within));
+    let tries = txn.first(begun, values![now, id, before(now, within), ahead], |row| row.get(0))?;
+    if let Some(tries) = tries {
+        return Ok(Begun::Try(tries));
+    }
+    let waits: bool = txn.says("SELECT EXISTS (SELECT 1 FROM openings WHERE id = $1)", values![id])?;
+    Ok(if waits { Begun::NotYet } else { Begun::Gone })
+}
+
+/// Until when something is so old; whatever its stamp says, if it need not be old at all.
+fn before(now: i64, age: Duration) -> i64 {
+    if age.is_zero() { i64::MAX } else { now.saturating_sub(millis(age)) }
 }
 
 fn millis(span: Duration) -> i64 {
@@ -207,7 +271,7 @@ pub(super) fn begin_one<E: Engine>(
     store: &Store<E>,
     id: i64,
     within: Duration,
-) -> BoxFuture<'_, Result<Option<u32>>> {
+) -> BoxFuture<'_, Result<Begun>> {
     store.0.write_all(Owner::Server, 0, "note that a thread is opened", move |txn| begin(txn, id, within))
 }
 

@@ -6,10 +6,12 @@ use super::identity::by;
 use super::open::{Opened, entry};
 use angelia_contract::event::Event;
 use angelia_contract::source::{Source, chat_type};
+use angelia_core::inbox::outcome;
 use angelia_core::inbox::{EntryKind, InstanceId, Seq};
-use angelia_core::ports::{Opening, Openings, Released};
+use angelia_core::ports::{Begun, Opening, Openings, Released};
 use angelia_core::store::{
-    Appended, DirectoryStore, IdentityStore, Intake, NewEntry, PageSize, Revised, Revision, Taken, Withdrawal,
+    Appended, DirectoryStore, IdentityStore, Intake, JournalStore, NewEntry, PageSize, Revised, Revision,
+    Taken, Withdrawal,
 };
 use angelia_core::threads::{CreatedThread, KEPT_PER_INSTANCE, MAX_OPENINGS, Moved, ThreadStore};
 use std::time::Duration;
@@ -108,11 +110,22 @@ async fn that_a_thread_is_opened_is_noted_for_whoever_comes_after() {
     hold(&opened, a, "m1").await;
     let id = held(&opened).await[0].id;
     let begin = async |within| opened.store.begin_opening(id, Duration::from_secs(within)).await.unwrap();
-    assert_eq!(begin(60).await, Some(1));
-    assert_eq!(begin(60).await, None, "somebody is at it");
-    assert_eq!(begin(0).await, Some(2));
+    let one = async || {
+        let one = Openings::One(bot(), "111".into(), "m1".into());
+        opened.store.openings(one).await.unwrap().first().map(|it| it.begun)
+    };
+    assert_eq!(one().await, Some(None), "nobody is at it");
+    assert_eq!(begin(60).await, Begun::Try(1));
+    assert!(one().await.unwrap().unwrap() < Duration::from_secs(60));
+    assert_eq!(begin(60).await, Begun::NotYet, "somebody is at it");
+    assert_eq!(begin(0).await, Begun::Try(2));
+    let hour = Duration::from_secs(3_600).as_millis();
+    opened.sql(&format!("UPDATE openings SET tried_at = tried_at + {hour}, held_at = held_at + {hour}"));
+    assert_eq!(begin(60).await, Begun::Try(3), "the clock was set back since");
+    assert_eq!(held(&opened).await.len(), 1);
     opened.store.release(id, None).await.unwrap();
-    assert_eq!(begin(0).await, None, "it waits no more");
+    assert_eq!(begin(0).await, Begun::Gone);
+    assert_eq!(one().await, None);
     let of_chat = Openings::OfChat(bot(), "111".into());
     assert!(opened.store.openings(of_chat).await.unwrap().is_empty());
 }
@@ -142,9 +155,9 @@ async fn what_follows_stays_behind_what_waits_for_a_thread() {
     assert!(follow("m2", false).await.opens);
     assert!(follow("m3", true).await.appended.is_some(), "what overtakes the log overtakes those too");
     let [first, second] = &held(&opened).await[..] else { panic!("two wait") };
-    let begin = async |id| opened.store.begin_opening(id, Duration::ZERO).await.unwrap().unwrap();
-    assert_eq!(begin(first.id).await, 1);
-    assert!(begin(second.id).await > 1_000, "it opens no thread of its own");
+    let begin = async |id| opened.store.begin_opening(id, Duration::ZERO).await.unwrap();
+    assert_eq!(begin(first.id).await, Begun::Try(1));
+    assert!(matches!(begin(second.id).await, Begun::Try(1_000..)), "it opens no thread of its own");
     for id in [first.id, second.id] {
         opened.store.release(id, None).await.unwrap();
     }
@@ -200,6 +213,54 @@ async fn nothing_waits_for_whoever_is_gone() {
     opened.store.revoke_gateway("acme", "a", &by()).await.unwrap();
     assert_eq!(opened.store.release(id, Some(moved())).await.unwrap(), Released::NoInstance);
     assert!(held(&opened).await.is_empty());
+    let told = &opened.store.explain("m1").await.unwrap()[0];
+    assert_eq!(told.outcome.as_deref(), Some("no_instance"));
+}
+
+#[tokio::test]
+async fn what_is_said_in_a_thread_stays_behind_the_message_that_opened_it() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    hold(&opened, a, "333").await;
+    let entry = NewEntry {
+        chat_id: "333".into(),
+        session_key: "agent:main:discord:thread:333:333".into(),
+        ..said(a, "444")
+    };
+    let intake = Intake { entry: Some(entry), follows: true, ..Intake::default() };
+    assert!(opened.store.take_in(&bot(), None, vec![intake]).await.unwrap()[0].opens);
+    let [first, second] = &held(&opened).await[..] else { panic!("two wait") };
+    let begin = async |id| opened.store.begin_opening(id, Duration::ZERO).await.unwrap();
+    assert_eq!(begin(second.id).await, Begun::NotYet, "whose thread it is in is not in the log yet");
+    assert_eq!(begin(first.id).await, Begun::Try(1));
+    opened.store.release(first.id, Some(moved())).await.unwrap();
+    assert!(matches!(begin(second.id).await, Begun::Try(1_000..)));
+    opened.store.release(second.id, None).await.unwrap();
+    assert_eq!(in_log(&opened, a).await, ["333", "444"].map(in_thread));
+}
+
+#[tokio::test]
+async fn what_was_deleted_while_it_waited_takes_nobodys_place() {
+    let opened = Opened::new();
+    let a = opened.instance("a").await;
+    hold(&opened, a, "m1").await;
+    let gone = Withdrawal {
+        platform: "discord".into(),
+        bot: "main".into(),
+        chat_id: "111".into(),
+        message_id: "m1".into(),
+    };
+    assert!(opened.store.withdraw(gone.clone()).await.unwrap());
+    assert!(!opened.store.withdraw(gone).await.unwrap(), "once");
+    assert!(held(&opened).await.is_empty());
+    let told = &opened.store.explain("m1").await.unwrap()[0];
+    assert_eq!(told.outcome.as_deref(), Some(outcome::WITHDRAWN));
+    hold(&opened, a, "m2").await;
+    let id = held(&opened).await[0].id;
+    opened.store.release(id, None).await.unwrap();
+    let numbers = opened.store.load(a, Seq(0), &[], PageSize::of(10)).await.unwrap();
+    assert_eq!(numbers.iter().map(|it| it.seq).collect::<Vec<_>>(), [Seq(1)], "it never had a number");
+    assert!(hold(&opened, a, "m1").await.appended.is_some(), "it is seen once all the same");
 }
 
 fn thread(instance: InstanceId, chat_id: &str) -> CreatedThread {

@@ -11,8 +11,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 /// What Discord takes. `/link` is for the server, and only in writing.
-pub(super) const RULES: Rules =
-    Rules { most: 100, description: 100, options: Some(8_000), hyphens: true, reserved: &["link"] };
+pub(super) const RULES: Rules = Rules {
+    most: 100,
+    description: 100,
+    total: None,
+    options: Some(8_000),
+    hyphens: true,
+    reserved: &["link"],
+};
 
 /// Discord's number of a command that is typed; others are in menus.
 const TYPED: u64 = 1;

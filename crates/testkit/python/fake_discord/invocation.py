@@ -21,6 +21,12 @@ NAME = re.compile(r"^[-_'\w]{1,32}$")
 #: Commands of an application, characters of a description, options of a command.
 COMMAND_LIMIT, DESCRIPTION_LIMIT, OPTION_LIMIT = 100, 100, 25
 
+#: Options that are commands below a command, and groups of such.
+BELOW, GROUP = OptionType.SUBCOMMAND, OptionType.SUBCOMMAND_GROUP
+
+#: What a double holds exactly.
+LARGEST_NUMBER = 2**53
+
 #: Option types that name something of Discord's, by the word a test uses.
 NAMED = {
     "user": OptionType.USER, "channel": OptionType.CHANNEL, "role": OptionType.ROLE,
@@ -56,7 +62,32 @@ def _check_named(thing):
         message = "Required options must be placed before non-required options"
         raise form_error("options", "APPLICATION_COMMAND_OPTIONS_REQUIRED_INVALID", message)
     for option in options:
+        _check_kind(option, beside=options)
+        _check_choices(option)
         _check_named(option)
+
+
+def _check_kind(option, beside):
+    """Groups hold commands, and some; commands stand beside nothing but groups and commands."""
+    below = (BELOW, GROUP)
+    kinds = [it.get("type") for it in option.get("options") or []]
+    is_group = option.get("type") == GROUP
+    wrong = is_group and (not kinds or any(kind != BELOW for kind in kinds))
+    mixed = len({it.get("type") in below for it in beside}) > 1
+    if wrong or mixed:
+        message = "Sub-command and sub-command group option types are mutually exclusive to all other types"
+        raise form_error("options", "APPLICATION_COMMAND_OPTIONS_TYPE_INVALID", message)
+
+
+def _check_choices(option):
+    choices = option.get("choices") or []
+    for key in ("name", "value"):
+        if len({it.get(key) for it in choices}) != len(choices):
+            message = f"Option choice {key}s must be unique"
+            raise form_error("choices", f"APPLICATION_COMMAND_OPTIONS_CHOICE_{key.upper()}_ALREADY_EXISTS", message)
+    numbers = [it["value"] for it in choices if isinstance(it.get("value"), int | float)]
+    if any(abs(number) > LARGEST_NUMBER for number in numbers):
+        raise form_error("choices", "NUMBER_TYPE_MAX", f"{LARGEST_NUMBER} is the largest number either way.")
 
 
 class Invocations:

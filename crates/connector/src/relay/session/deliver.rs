@@ -410,7 +410,12 @@ impl Session {
     pub(super) fn keep_commands(&mut self) {
         let (relay, instance) = (self.relay.clone(), self.record.instance);
         let Some(commands) = self.handshake.take_commands() else { return };
-        if *relay.identities.now().commands(instance) == *commands {
+        let known = relay.identities.now();
+        if *known.commands(instance) == *commands {
+            return;
+        }
+        if !known.has_room_for(instance, &commands) {
+            relay.metrics.add(Counter::CommandsDropped, commands.len() as u64);
             return;
         }
         self.jobs.push(Box::pin(async move {

@@ -10,7 +10,9 @@ use angelia_core::ports::log::{Settlement, Withdrawal};
 
 /// Takes an entry out that nobody was given; `false` if there is none.
 pub(in super::super) fn withdraw(txn: &mut dyn Txn, gone: &Withdrawal) -> Sql<bool> {
-    openings::let_go(txn, gone)?;
+    if openings::withdraw(txn, gone)? {
+        return Ok(true);
+    }
     let Some((instance, _)) = unseen(txn, gone)? else { return Ok(false) };
     // Looked at again once nobody else changes it.
     txn.lock(instance)?;
