@@ -25,7 +25,7 @@ const WHOLE: u8 = 4;
 const NUMBER: u8 = 10;
 /// Those that may be one of some values: texts and numbers.
 const CHOSEN: [u8; 3] = [TEXT, WHOLE, NUMBER];
-/// Largest number either way: what a double holds exactly, and Discord takes.
+/// Largest number either way: what a double holds exactly, and providers take.
 const MAX_NUMBER: f64 = 9_007_199_254_740_992.0;
 
 /// What is taken of a manifest.
