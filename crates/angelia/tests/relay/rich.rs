@@ -74,6 +74,9 @@ async fn a_draft_grows_until_its_line_takes_its_place() {
     let mut socket = world.join().await;
     let person = ann(&world);
     let draft = |text: &str, last: bool| json!({"op": "draft", "chat_id": "web-lab", "draft_id": 7, "content": text, "final": last, "metadata": {}});
+    // What nobody reads is kept for nobody.
+    let reads = || person.events().iter().any(|event| event.kind == "agent").then_some(());
+    eventually("that she reads", SOON, reads).await;
     done(&mut socket, draft("Hel", false)).await;
     told(&person, "draft", "Hel").await;
     done(&mut socket, draft("Hello, w", false)).await;
