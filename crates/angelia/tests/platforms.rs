@@ -31,6 +31,7 @@ mod platforms {
     mod interactions_stage;
     mod nodes;
     mod prompts;
+    mod readers;
     mod relay_hello;
     mod rich;
     mod shared_stage;

@@ -3,6 +3,7 @@
 
 use super::discord_stage::{Agent, SOON, Stage as Discord};
 use super::interactions_stage::at_ease;
+use super::readers::{Chat, until_reads};
 use super::telegram_stage::{Stage as Telegram, heard, key};
 use serde_json::{Value, json};
 
@@ -44,9 +45,10 @@ async fn a_conversation_on_discord_gets_a_thread_before_its_agent_hears_of_it() 
     let answer = json!({ "op": "send", "chat_id": asked, "content": "done", "reply_to": asked,
         "metadata": { "thread_id": asked, "notify": true } });
     assert_eq!(agent.ask(answer).await["success"], true);
-    assert_eq!(discord.answers(&asked).await.last().unwrap().content, "done");
-    assert!(discord.answers(quay).await.is_empty());
-    discord.until_messages(quay, SOON, |all| all.iter().any(|it| it.reactions == ["👀"])).await;
+    assert_eq!(Chat::of_discord(discord, &asked).await.own_texts(), ["done"]);
+    let is_marked = |chat: &Chat| chat.message(&asked)["marks"] == json!(["👀"]);
+    let shown = until_reads(async || Chat::of_discord(discord, quay).await, is_marked).await;
+    assert!(shown.own_texts().is_empty(), "{shown:#?}");
     // What follows needs no mention, and is the same conversation.
     discord.say(&asked, &stage.ann, "thank you").await;
     let follows = agent.takes("thank you").await;

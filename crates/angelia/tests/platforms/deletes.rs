@@ -2,6 +2,7 @@
 
 use super::discord_stage::Stage as Discord;
 use super::interactions_stage::at_ease;
+use super::readers::Chat;
 use super::telegram_stage::{Stage as Telegram, heard};
 use angelia_testkit::socket::Socket;
 use serde_json::{Value, json};
@@ -32,10 +33,12 @@ async fn on_discord_an_agent_takes_back_its_own_messages() {
     assert!(is_refused(&delete(&mut sibling, quay, &long).await), "another of the tenant's");
     assert!(is_refused(&delete(&mut agent, quay, &anns).await), "a person's");
     assert!(is_refused(&delete(&mut agent, quay, "77").await), "nobody's");
-    assert_eq!(discord.answers(quay).await.len(), 3);
+    let shown = Chat::of_discord(discord, quay).await;
+    assert_eq!(shown.own_texts().len(), 3, "{shown:#?}");
     assert_eq!(delete(&mut agent, quay, &long).await["success"], true);
-    let left: Vec<String> = discord.messages(quay).await.into_iter().map(|one| one.id).collect();
-    assert_eq!(left, [anns, kept.clone()], "with its further piece");
+    let shown = Chat::of_discord(discord, quay).await;
+    assert_eq!(shown.own_texts(), ["this stays"], "with its further piece");
+    assert_eq!(shown.message(&anns)["own"], false, "hers is there");
     assert_eq!(delete(&mut agent, quay, &long).await["success"], true, "it is gone, as was wanted");
     discord.delete(quay, &kept).await;
     assert_eq!(delete(&mut agent, quay, &kept).await["success"], true, "somebody was first");
@@ -55,7 +58,8 @@ async fn on_telegram_an_agent_takes_back_its_own_messages() {
     assert!(is_refused(&delete(&mut agent, &chat, &said.message.to_string()).await), "a person's");
     assert!(is_refused(&delete(&mut agent, &chat, "x").await), "nobody's");
     assert_eq!(delete(&mut agent, &chat, &long).await["success"], true);
-    assert_eq!(stage.telegram.bot_texts(ann).await, ["this stays"], "with its further piece");
+    let shown = Chat::of_telegram(&stage.telegram, ann).await;
+    assert_eq!(shown.own_texts(), ["this stays"], "with its further piece");
     assert_eq!(delete(&mut agent, &chat, &long).await["success"], true, "it is gone, as was wanted");
     assert_eq!(delete(&mut agent, &chat, &kept).await["success"], true);
     stage.telegram.assert_no_violations().await;

@@ -1,12 +1,9 @@
 //! `draft`: a text that grows before its reader, and the message that takes its place.
 
+use super::readers::{Chat, until_reads};
 use super::telegram_stage::{Stage, heard};
-use angelia_testkit::process::until;
 use angelia_testkit::socket::Socket;
 use serde_json::{Value, json};
-use std::time::Duration;
-
-const SOON: Duration = Duration::from_secs(30);
 
 async fn draft(socket: &mut Socket, chat: &str, text: &str, is_final: bool) -> Value {
     let draft = json!({
@@ -28,21 +25,19 @@ async fn on_telegram_a_draft_grows_in_private_and_the_message_takes_its_place() 
     for end in [4, 9, 21, whole.len()] {
         assert_eq!(draft(&mut agent, &chat, &whole[..end], false).await["success"], true);
     }
-    let last = || async { stage.telegram.drafts(ann).await.pop().unwrap_or_default() };
-    let is_newest = async || last().await["text"] == "Once upon a time there was a message";
-    until("the newest draft is shown", SOON, is_newest).await;
-    let shown = last().await;
-    assert_eq!(shown["entities"][0]["type"], "bold", "{shown}");
-    assert_ne!(shown["draft_id"], 0);
+    let is_newest =
+        |chat: &Chat| chat.drafts().last() == Some(&"Once upon a <b>time</b> there was a message");
+    until_reads(async || Chat::of_telegram(&stage.telegram, ann).await, is_newest).await;
     let ids: Vec<Value> = stage.telegram.drafts(ann).await.iter().map(|it| it["draft_id"].clone()).collect();
-    assert!(ids.iter().all(|id| *id == ids[0]), "one that grows: {ids:?}");
+    assert!(ids.iter().all(|id| *id == ids[0] && *id != 0), "one that grows: {ids:?}");
 
     let sealed = draft(&mut agent, &chat, whole, true).await;
     assert!(sealed["error"].as_str().is_some_and(|why| why.contains("send the text")), "{sealed}");
     assert!(stage.telegram.bot_texts(ann).await.is_empty(), "no draft is a message");
     let sent = agent.ask(json!({ "op": "send", "chat_id": chat, "content": whole })).await;
     assert_eq!(sent["success"], true);
-    assert_eq!(stage.telegram.bot_texts(ann).await, ["Once upon a time there was a message"]);
+    let shown = Chat::of_telegram(&stage.telegram, ann).await;
+    assert_eq!(shown.own_texts(), ["Once upon a time there was a message"]);
     stage.telegram.assert_no_violations().await;
 }
 

@@ -3,6 +3,7 @@
 
 use super::discord_stage::Stage as Discord;
 use super::interactions_stage::at_ease;
+use super::readers::{Chat, press_on_discord, press_on_telegram, until_reads};
 use super::sms_stage::Stage as Sms;
 use super::telegram_stage::Stage as Telegram;
 use super::wecom_stage::Stage as Wecom;
@@ -105,11 +106,9 @@ async fn finish(socket: &mut Socket, event: &Value) {
 }
 
 impl Discord {
-    /// Somebody presses a button, and is told something.
+    /// Somebody presses a button that discord.py finds, and is told something.
     async fn presses(&self, via: &str, who: &str, message: &str, label: &str) -> Interaction {
-        let press =
-            json!({ "via": via, "channel": self.quay, "user": who, "message": message, "label": label });
-        let pressed = self.discord.interact("press", press).await;
+        let pressed = press_on_discord(&self.discord, via, &self.quay, who, (message, label)).await;
         self.discord.until_interaction(&pressed.id, SOON, |one| one.answer.is_object()).await
     }
 
@@ -138,6 +137,9 @@ async fn on_discord_whoever_asked_approves_and_the_message_shows_it() {
         stage.discord.mention(&stage.quay, &stage.ann, "clean up").await;
         let event = begin(&mut agent).await;
         let message = ask(&mut agent, &stage.quay, "approval").await;
+        let chat = Chat::of_discord(&stage.discord, &stage.quay).await;
+        assert_eq!(chat.message(&message)["text"], "May I **run** it?");
+        assert_eq!(chat.labels(&message), ["Allow Once", "Deny"], "{chat:#?}");
         let bobs = stage.presses(via, &bob, &message, "Deny").await;
         assert_eq!(
             (bobs.answer["type"].as_u64(), &bobs.answer["data"]["flags"]),
@@ -149,9 +151,9 @@ async fn on_discord_whoever_asked_approves_and_the_message_shows_it() {
         let anns = stage.presses(via, &stage.ann, &message, "Allow Once").await;
         assert_eq!(anns.answer["type"], 7, "{via}: {}", anns.answer);
         assert_eq!(pressed(&mut agent).await, (json!(stage.ann), "once".into()));
-        let shown = stage.discord.messages(&stage.quay).await;
-        let shown = shown.iter().find(|one| one.id == message).unwrap();
-        assert_eq!(shown.content, "May I **run** it?\n\n→ Allow Once (Ann)", "{via}");
+        let chat = Chat::of_discord(&stage.discord, &stage.quay).await;
+        assert_eq!(chat.message(&message)["text"], "May I **run** it?\n\n→ Allow Once (Ann)", "{via}");
+        assert!(chat.labels(&message).is_empty(), "and no buttons: {chat:#?}");
         let again = json!({ "channel": stage.quay, "user": stage.ann, "message": message, "label": "Deny" });
         let client = angelia_testkit::webchat::http_client();
         let refused = client.post(format!("{}/_fake/press", stage.discord.url())).json(&again).send().await;
@@ -198,14 +200,6 @@ async fn on_discord_a_press_is_understood_after_a_restart_and_by_one_instance_on
     is_quiet(&mut stranger).await;
 }
 
-/// What the bot shows of a message, and its buttons.
-async fn shows(stage: &Telegram, chat: i64, message: i64) -> (String, Value) {
-    let all = stage.telegram.messages(chat).await;
-    let one = all.iter().find(|one| one["message_id"] == message || one["id"] == message);
-    let one = one.unwrap_or_else(|| panic!("no message {message} in {all:?}"));
-    (one["raw"]["text"].as_str().unwrap_or_default().to_owned(), one["raw"]["reply_markup"].clone())
-}
-
 #[tokio::test]
 async fn on_telegram_whoever_asked_approves_and_the_message_shows_it() {
     let mut stage = Telegram::new("prompts").await;
@@ -218,19 +212,18 @@ async fn on_telegram_whoever_asked_approves_and_the_message_shows_it() {
     stage.telegram.say(lab, ann, &stage.to_bot("clean up")).await;
     let event = begin(&mut agent).await;
     let message: i64 = ask(&mut agent, &chat, "approval").await.parse().unwrap();
-    let (text, markup) = shows(&stage, lab, message).await;
-    assert_eq!(text, "May I run it?");
-    let labels: Vec<&Value> =
-        markup["inline_keyboard"].as_array().unwrap().iter().map(|row| &row[0]["text"]).collect();
-    assert_eq!(labels, ["Allow Once", "Deny"]);
-    let data = markup["inline_keyboard"][1][0]["callback_data"].as_str().unwrap().to_owned();
+    let id = message.to_string();
+    let shown = Chat::of_telegram(&stage.telegram, lab).await;
+    assert_eq!(shown.message(&id)["html"], "May I <b>run</b> it?");
+    assert_eq!(shown.labels(&id), ["Allow Once", "Deny"]);
+    let data = shown.data(&id, "Deny").to_owned();
 
     let answered = async |id: &str| {
         until("the press to be answered", SOON, async || stage.telegram.press_answer(id).await.is_some())
             .await;
         stage.telegram.press_answer(id).await.unwrap()
     };
-    let bobs = stage.telegram.press(lab, message, bob, "Deny").await;
+    let bobs = press_on_telegram(&stage.telegram, lab, bob, (message, "Deny")).await;
     let words = OwnWords::PromptNotYours.text(Language::German);
     assert_eq!(answered(&bobs).await, json!({ "text": words, "show_alert": true }), "in his language");
     // Somebody whose client sends what it likes: of another chat, of no question, nonsense.
@@ -244,12 +237,12 @@ async fn on_telegram_whoever_asked_approves_and_the_message_shows_it() {
     }
     is_quiet(&mut agent).await;
 
-    let anns = stage.telegram.press(lab, message, ann, "Allow Once").await;
+    let anns = press_on_telegram(&stage.telegram, lab, ann, (message, "Allow Once")).await;
     assert_eq!(answered(&anns).await, json!({ "text": null, "show_alert": false }));
     assert_eq!(pressed(&mut agent).await, (json!(ann.to_string()), "once".into()));
-    let is_shown = async || shows(&stage, lab, message).await.0 == "May I run it?\n\n→ Allow Once (Ann)";
-    until("the message to show it", SOON, is_shown).await;
-    assert_eq!(shows(&stage, lab, message).await.1, Value::Null, "and no buttons");
+    let is_shown = |chat: &Chat| chat.message(&id)["text"] == "May I run it?\n\n→ Allow Once (Ann)";
+    let shown = until_reads(async || Chat::of_telegram(&stage.telegram, lab).await, is_shown).await;
+    assert!(shown.labels(&id).is_empty(), "and no buttons: {shown:#?}");
     let late = stage.telegram.press_data(lab, message, ann, &data).await;
     assert_eq!(answered(&late).await["text"], told(OwnWords::PromptOver));
     is_quiet(&mut agent).await;
@@ -259,7 +252,7 @@ async fn on_telegram_whoever_asked_approves_and_the_message_shows_it() {
     stage.connector.stop(SOON).await;
     stage.connector.restart().await;
     let mut agent = stage.join().await;
-    stage.telegram.press(bob, asked, bob, "Deny").await;
+    press_on_telegram(&stage.telegram, bob, bob, (asked, "Deny")).await;
     assert_eq!(pressed(&mut agent).await, (json!(bob.to_string()), "deny".into()));
     let long = try_to_ask(&mut agent, &chat, "approval", &"x".repeat(4_097)).await;
     assert!(long["success"] == false && long["error"].as_str().unwrap().contains("too long"), "{long}");
@@ -278,7 +271,7 @@ async fn on_telegram_a_route_may_let_anybody_approve() {
     stage.telegram.say(lab, ann, &stage.to_bot("clean up")).await;
     heard(&mut agent).await;
     let message: i64 = ask(&mut agent, &lab.to_string(), "approval").await.parse().unwrap();
-    stage.telegram.press(lab, message, bob, "Deny").await;
+    press_on_telegram(&stage.telegram, lab, bob, (message, "Deny")).await;
     assert_eq!(pressed(&mut agent).await, (json!(bob.to_string()), "deny".into()));
 }
 

@@ -4,9 +4,9 @@
 
 use super::discord_stage::{SOON, Stage as Discord};
 use super::interactions_stage::at_ease;
+use super::readers::{Chat, press_on_discord, press_on_telegram, until_reads};
 use super::telegram_stage::Stage as Telegram;
 use angelia_testkit::newer_gateway::{NEEDS_APPROVAL, NewerGateway, Settings, USES_EVERYTHING};
-use angelia_testkit::process::until;
 use serde_json::json;
 use std::time::Duration;
 
@@ -27,23 +27,23 @@ async fn on_telegram_in_private() {
     let agent = NewerGateway::start(&stage.connector.url(), &stage.gateway, settings).await;
     let said = telegram.say(ann, ann, &request()).await;
     let question = telegram.wait_for_text(ann, "Command Approval Required", SOON).await;
-    telegram.press(ann, question["message_id"].as_i64().unwrap(), ann, "Allow Once").await;
+    let question = question["message_id"].as_i64().unwrap();
+    press_on_telegram(telegram, ann, ann, (question, "Allow Once")).await;
     let answer = format!("echo: {}", request());
     telegram.wait_for_text(ann, &answer, SOON).await;
     agent.wait_until_free(SOON).await;
     agent.assert_unharmed();
 
-    let drafts = telegram.drafts(ann).await;
-    assert!(!drafts.is_empty() && answer.starts_with(drafts[0]["text"].as_str().unwrap()), "{drafts:?}");
-    let texts = telegram.bot_texts(ann).await;
-    assert_eq!(texts.iter().filter(|text| **text == answer).count(), 1, "{texts:?}");
-    assert!(texts.iter().any(|text| text.ends_with("→ Allow Once (Ann)")), "{texts:?}");
+    let said = said.message.to_string();
+    let is_marked = |chat: &Chat| chat.message(&said)["marks"] == json!(["👍"]);
+    let shown = until_reads(async || Chat::of_telegram(telegram, ann).await, is_marked).await;
+    let drafts = shown.drafts();
+    assert!(!drafts.is_empty() && answer.starts_with(drafts[0]), "{drafts:?}");
+    assert!(shown.containing(&answer)["own"] == true, "once: {shown:#?}");
+    let question = shown.containing("→ Allow Once (Ann)");
+    assert_eq!(question["buttons"], json!([]), "{question}");
+    let texts = shown.own_texts();
     assert!(!texts.iter().any(|text| text.contains("looking around")), "taken back: {texts:?}");
-    let is_marked = async || {
-        let messages = telegram.messages(ann).await;
-        messages.iter().any(|one| one["message_id"] == said.message && one["reactions"] == json!(["👍"]))
-    };
-    until("the mark of a turn that is over", SOON, is_marked).await;
     for op in ["send", "draft", "typing", "react", "prompt", "delete"] {
         let (asked, in_vain) = agent.asked_for(op);
         assert!(asked > 0 && in_vain == 0, "{op}: {asked}, {in_vain} in vain");
@@ -63,23 +63,20 @@ async fn on_discord_in_company() {
     };
     let shown = discord.until_messages(quay, SOON, asks).await;
     let question = shown.iter().find(|one| one.content.contains("Command Approval Required")).unwrap();
-    let press = json!({
-        "via": "gateway", "channel": quay, "user": stage.ann, "message": question.id, "label": "Allow Once",
-    });
-    discord.interact("press", press).await;
+    press_on_discord(discord, "gateway", quay, &stage.ann, (&question.id, "Allow Once")).await;
     let answer = format!("echo: {}", request());
     discord.until_messages(quay, SOON, |messages| messages.iter().any(|one| one.content == answer)).await;
     agent.wait_until_free(SOON).await;
     agent.assert_unharmed();
 
-    let is_marked =
-        async || discord.messages(quay).await.iter().any(|one| one.id == said && one.reactions == ["✅"]);
-    until("the mark of a turn that is over", SOON, is_marked).await;
-    let messages = discord.messages(quay).await;
-    let answers: Vec<_> = messages.iter().filter(|one| one.content == answer).collect();
-    assert!(answers.len() == 1 && answers[0].edits > 0, "it grew: {answers:?}");
-    assert!(messages.iter().any(|one| one.content.ends_with("→ Allow Once (Ann)")), "{messages:?}");
-    assert!(!messages.iter().any(|one| one.content.contains("looking around")), "taken back: {messages:?}");
+    let is_marked = |chat: &Chat| chat.message(&said)["marks"] == json!(["✅"]);
+    let shown = until_reads(async || Chat::of_discord(discord, quay).await, is_marked).await;
+    assert_eq!(shown.containing(&answer)["edited"], true, "it grew: {shown:#?}");
+    let question = shown.containing("→ Allow Once (Ann)");
+    assert_eq!(question["buttons"], json!([]), "{question}");
+    let texts = shown.own_texts();
+    assert!(!texts.iter().any(|text| text.contains("looking around")), "taken back: {texts:?}");
+    assert_eq!(shown.threads().len(), 1, "{shown:#?}");
     for op in ["send", "edit", "typing", "react", "prompt", "delete", "thread_create", "thread_rename"] {
         let (asked, in_vain) = agent.asked_for(op);
         assert!(asked > 0 && in_vain == 0, "{op}: {asked}, {in_vain} in vain");

@@ -4,6 +4,7 @@
 use super::discord_client::Client;
 use super::discord_stage::{Agent, Stage as Discord};
 use super::interactions_stage::at_ease;
+use super::readers::Chat;
 use super::telegram_stage::{Stage as Telegram, heard};
 use angelia_testkit::telegram::Aiogram;
 use serde_json::{Value, json};
@@ -66,10 +67,9 @@ async fn on_discord_an_agent_opens_threads_and_goes_on_there() {
     let taken =
         agent.ask(json!({ "op": "delete", "chat_id": quay, "message_id": asked, "metadata": {} })).await;
     assert!(why(&taken).contains("no such message of yours"), "{taken}");
-    let client = Client::ready(discord).await;
-    discord.say(quay, &stage.ann, "threads").await;
-    let found = client.told("threads").await;
-    assert_eq!(found["found"], json!([["the plan", "quay", plan], ["ideas", "quay", ideas]]), "{found}");
+    let shown = Chat::of_discord(discord, quay).await;
+    assert_eq!(shown.threads(), [(&*plan, "the plan"), (&*ideas, "ideas")], "{shown:#?}");
+    assert_eq!(Chat::of_discord(discord, &plan).await.own_texts(), ["here it is"]);
 }
 
 #[tokio::test]
@@ -188,7 +188,9 @@ async fn on_telegram_an_agent_opens_and_renames_topics() {
     );
     assert_eq!(agent.ask(rename(&chat, &topic, "the harbour", created())).await["success"], true);
     assert_eq!(agent.ask(rename(&chat, &topic, "ships", created())).await["success"], true);
-    assert_eq!(stage.telegram.topics(lab).await, [(number, "ships".to_owned())]);
+    let shown = Chat::of_telegram(&stage.telegram, lab).await;
+    assert_eq!(shown.threads(), [(&*topic, "ships")], "{shown:#?}");
+    assert_eq!(shown.containing("here it is")["topic"], topic);
     stage.telegram.rename_topic(lab, number, ann, "Ann's own").await;
     stage.telegram.say_in(lab, number, ann, "renamed").await;
     assert_eq!(heard(&mut agent).await["text"], "renamed");

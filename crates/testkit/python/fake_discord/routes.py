@@ -167,7 +167,7 @@ class Routes:
         access = "message_content" in self.options.privileged
         context = router.RequestContext(self.backend, {}, message_content_access=access)
         page = [self.backend.messages[channel_id][number] for number in reversed(later[:limit])]
-        return [message_response(context, message) for message in page]
+        return [message_response(context, message, for_user=self.world.bot.id) for message in page]
 
     def send(self, call, channel_id):
         body = dict(call[2] or {})

@@ -346,7 +346,7 @@ class Calls:
         if topic["name"] == name:
             raise bad("TOPIC_NOT_MODIFIED")
         self.limits.spend(chat.id, chat.private)
-        topic["name"] = name
+        self.world.name_topic(chat, integer(given, "message_thread_id", 0), name)
         return True
 
     def forum(self, given, what):

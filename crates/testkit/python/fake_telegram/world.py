@@ -187,6 +187,12 @@ class World:
         chat.topics[number] = {"name": name, "closed": False, "first": self.keep(chat, raw, by_bot=True)}
         return number
 
+    def name_topic(self, chat, thread, name):
+        """The bot renames one: people see a line of it, and the bot is not told."""
+        chat.topics[thread]["name"] = name
+        line = {"forum_topic_edited": {"name": name}}
+        self.keep(chat, self.build(chat, self.bot, line, thread=thread), by_bot=True)
+
     def rename_topic(self, chat, thread, name, by):
         chat.topics[thread]["name"] = name
         return self.post(chat, by, {"forum_topic_edited": {"name": name}}, service=True, thread=thread)[1]
