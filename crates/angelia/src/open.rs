@@ -11,10 +11,11 @@ use angelia_connector::{
 use angelia_core::connections::Lasting;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{Quota, TENANT_DISK};
-use angelia_core::ports::{Bus, Ports};
+use angelia_core::ports::{Blobs, Bus, Ports};
 use angelia_core::records::Records;
 use angelia_core::seal::MasterKey;
 use angelia_core::secret::{Secret, random_hex};
+use angelia_engines::blobs::FolderBlobs;
 use angelia_engines::deaf_bus::DeafBus;
 use angelia_engines::late_bus::LateBus;
 use angelia_engines::redis_bus::RedisBus;
@@ -28,6 +29,9 @@ use std::sync::Arc;
 /// Makes the bots of a configuration: [`bots::platforms`](crate::bots::platforms) or
 /// [`bots::mute`](crate::bots::mute).
 type MakeBots = fn(&Config, &Ports) -> Result<Vec<Arc<dyn Platform>>>;
+
+/// Where files rest in the data directory.
+const MEDIA: &str = "media";
 
 /// A server that was opened.
 pub(crate) struct Opened {
@@ -85,9 +89,19 @@ pub(crate) async fn open(
         shared_store,
         takes_leases: config.cluster.bots,
         node,
+        blobs: blobs(data_dir, shared_store).await?,
     };
     let server = Server::new(ports, &subscriber, options).await?;
     Ok(Opened { server, lock })
+}
+
+/// Where the bytes of files rest: beside the database. Several nodes have no folder in common, so
+/// with a store that they share none are taken.
+async fn blobs(data_dir: &Path, shared_store: bool) -> Result<Option<Arc<dyn Blobs>>> {
+    if shared_store {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(FolderBlobs::open(data_dir.join(MEDIA)).await?)))
 }
 
 /// Joins the bus of the nodes that share a store.

@@ -19,6 +19,7 @@ mod relay {
     mod interrupt;
     mod key_rotation;
     mod linking;
+    mod media;
     mod operator;
     mod outbound;
     mod pauses;

@@ -6,6 +6,7 @@
 //! | Who may open a socket, and what travels on it? | `relay`: `upgrade`, `handshake`, `session` |
 //! | Which socket is told of a commit? | `relay`: `mailbox`, its `Subscriber`, and `sessions` |
 //! | What becomes of `send`, `edit`, `typing`, `follow_up`? | `egress` |
+//! | How do files come and go: `/relay/media`? | `media` |
 //! | Whose message is it, and which bots listen? | `ingress` |
 //! | Who is known here? | `identities` |
 //! | What may operators ask? And gateways: `/relay/enroll`, `/relay/provision`, `/relay/policy`? | [`admin`] |
@@ -25,6 +26,7 @@ mod identities;
 mod ingress;
 mod key_handover;
 mod keyring;
+mod media;
 mod notices;
 mod readiness;
 mod refusal_log;
@@ -48,6 +50,7 @@ pub use server::{Limits, Options, Server};
 /// The limits of this crate that operators are told of, by what they are about.
 pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Memory", admin::router::LIMITS),
+    ("Files", media::LIMITS),
     ("Relay sockets", relay::UPGRADE_LIMITS),
     ("Relay sockets", relay::SESSION_LIMITS),
     ("Relay sockets", relay::ACK_LIMITS),

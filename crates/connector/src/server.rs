@@ -8,6 +8,7 @@ use crate::egress::{Beginnings, Egress, EgressTimings};
 use crate::identities::Identities;
 use crate::ingress::{Bots, Drops, Listeners, RecentTalk, RoutedAdmission};
 use crate::keyring::Keyring;
+use crate::media::Media;
 use crate::notices::Notices;
 use crate::readiness::Readiness;
 use crate::refusal_log::RefusalLog;
@@ -21,7 +22,7 @@ use angelia_core::connections::Lasting;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::new_gateway_limits::GatewayLimits;
 use angelia_core::memory::{Memory, MemoryLimits};
-use angelia_core::ports::Ports;
+use angelia_core::ports::{Blobs, Ports};
 use angelia_platforms::Platform;
 use angelia_platforms::webchat::{self, Guides, Hub, Webchat};
 use axum::Router;
@@ -88,6 +89,8 @@ pub struct Options {
     pub takes_leases: bool,
     /// What this process is called among them: no other has that name, and none had before.
     pub node: String,
+    /// Where the bytes of files rest; without it none are taken.
+    pub blobs: Option<Arc<dyn Blobs>>,
 }
 
 /// How much others may make the server hold.
@@ -143,6 +146,8 @@ pub struct Server {
     notifier: Arc<Notifier>,
     registrar: Arc<Registrar>,
     listeners: Listeners,
+    /// Files, if there is a place for them.
+    media: Option<Arc<Media>>,
     /// The web chat, if it is offered.
     webchat: Option<Router>,
     guides: Arc<Guides>,
@@ -188,6 +193,7 @@ impl Server {
             notifier: Notifier::new(&parts, egress.clone(), options.notices.clone()),
             registrar: Registrar::new(&parts),
             listeners: Listeners::new(&parts, admission.clone(), &options),
+            media: options.blobs.clone().map(|blobs| Media::new(&parts, blobs)),
             webchat: options.webchat.then(|| parts.webchat(&options, admission, &guides)),
             admin: Admin::new(&parts, options.admin_token, bearers, drops, integrity, options.public_url),
             egress,
@@ -224,6 +230,9 @@ impl Server {
         life.supervise("unanswered", notifier, Notifier::watch_unanswered);
         life.supervise("commands", &self.registrar, Registrar::keep);
         life.supervise("keys", &self.admin, admin::follow_keys);
+        if let Some(media) = &self.media {
+            life.supervise("files", media, Media::keep_sweeping);
+        }
         self.listeners.start();
         Ok(())
     }
@@ -236,6 +245,9 @@ impl Server {
             .with_state(self.clone())
             .merge(self.relay.clone().router())
             .merge(self.if_current(self.self_service.clone().router()));
+        if let Some(media) = &self.media {
+            router = router.merge(self.if_current(media.clone().router()));
+        }
         if let Some(webchat) = &self.webchat {
             router = router.merge(self.if_current(webchat.clone()));
         }

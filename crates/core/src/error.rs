@@ -18,8 +18,10 @@ pub enum Kind {
     Unauthorized,
     /// The caller is known and may not.
     Forbidden,
-    /// The caller tried too often.
+    /// The caller tried too often, or has as much as they may.
     TooMany,
+    /// What the caller sends is larger than anything that is taken.
+    TooLarge,
     /// The store cannot commit now; nothing was changed.
     Unavailable,
     /// A defect of ours.
@@ -35,6 +37,7 @@ impl Kind {
             Self::Forbidden => 403,
             Self::NotFound => 404,
             Self::Conflict => 409,
+            Self::TooLarge => 413,
             Self::TooMany => 429,
             Self::Internal => 500,
             Self::Unavailable => 503,
@@ -49,6 +52,7 @@ impl Kind {
             Self::Forbidden,
             Self::NotFound,
             Self::Conflict,
+            Self::TooLarge,
             Self::TooMany,
             Self::Unavailable,
         ]
@@ -64,7 +68,7 @@ impl Kind {
             Self::NotFound => 3,
             Self::Conflict => 4,
             Self::Unavailable => 5,
-            Self::Unauthorized | Self::Forbidden | Self::TooMany | Self::Internal => 1,
+            Self::Unauthorized | Self::Forbidden | Self::TooLarge | Self::TooMany | Self::Internal => 1,
         }
     }
 }

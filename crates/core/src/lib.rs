@@ -16,6 +16,7 @@
 //! | What answers an interaction, and until when? | [`vault`] |
 //! | Which messages open threads, and who renames them? | [`threads`] |
 //! | What is kept of chats? | [`directory`] |
+//! | How are files kept, named and shown, and for whom? | [`media`] |
 //! | What are people told, and in which language? | [`notices`], [`own_words`] |
 //! | How often may something happen? | [`limit`], [`limit_per_address`] |
 //! | What may others make the server hold? | [`memory`], [`connections`], [`space`] |
@@ -43,6 +44,7 @@ mod journal;
 pub mod lease;
 pub mod limit;
 pub mod limit_per_address;
+pub mod media;
 pub mod memory;
 pub mod notices;
 pub mod once;
@@ -68,6 +70,7 @@ pub use error::{Error, Kind};
 pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Memory", memory::LIMITS),
     ("Memory", context::LIMITS),
+    ("Files", media::LIMITS),
     ("Connections", connections::LIMITS),
     ("Gateways and who signs in", identity::new_gateway_limits::LIMITS),
     ("Gateways and who signs in", identity::sign_in::LIMITS),

@@ -1,5 +1,6 @@
 //! What implements the ports that core declares.
 
+pub mod blobs;
 pub mod deaf_bus;
 pub mod late_bus;
 pub mod local_bus;

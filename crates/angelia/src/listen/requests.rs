@@ -4,7 +4,7 @@ use super::connection::Connection;
 use super::misdirected::Misdirected;
 use super::pipelining::Ahead;
 use angelia_core::allowed_hosts::Hosts;
-use angelia_core::connections::{ANSWER_WITHIN, Doing};
+use angelia_core::connections::{ANSWER_WITHIN, Doing, UPLOAD_WITHIN};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
@@ -23,6 +23,9 @@ use tower::ServiceExt;
 
 /// Asked by what watches over servers, by whatever name it has for them.
 const PROBES: [&str; 2] = ["/livez", "/readyz"];
+
+/// Where gateways send files, which take longer than anything else.
+const UPLOADS: &str = "/relay/media";
 
 /// What the requests of a connection need to be answered.
 #[derive(Clone)]
@@ -81,7 +84,8 @@ impl Visit {
         if let Some(peer) = self.peer {
             request.extensions_mut().insert(ConnectInfo(peer));
         }
-        match timeout(ANSWER_WITHIN, self.router.clone().oneshot(request)).await {
+        let within = if request.uri().path() == UPLOADS { UPLOAD_WITHIN } else { ANSWER_WITHIN };
+        match timeout(within, self.router.clone().oneshot(request)).await {
             Ok(response) => response.unwrap_or_else(|never| match never {}),
             Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "this took too long; try again\n").into_response(),
         }

@@ -69,6 +69,7 @@ impl Node {
             shared_store: true,
             takes_leases: true,
             node: name.into(),
+            blobs: None,
         };
         let server = Server::new(Ports::of(store), subscriber, options).await.unwrap();
         server.start().await.unwrap();

@@ -162,6 +162,7 @@ impl World {
             shared_store: shared,
             takes_leases: true,
             node: name.into(),
+            blobs: None,
         };
         let mut ports = Ports::of(&store);
         if !told_after.is_zero() {

@@ -55,6 +55,8 @@ angelia_contract::limits! {
     pub const MAX_HEAD: usize = 16 * 1024, bytes "of the head of a request";
     /// Streams only have to begin by then. What takes longer gets 503.
     pub const ANSWER_WITHIN: Duration = Duration::from_secs(30), time "to receive and answer a request";
+    /// Files over a slow line. Whoever sends nothing of one for half a minute is given up before.
+    pub const UPLOAD_WITHIN: Duration = Duration::from_secs(600), time "to receive a file";
     /// A peer that takes nothing of an answer for so long does not read; the
     /// connection is closed.
     pub const WRITE_PATIENCE: Duration = Duration::from_secs(20), time "without progress of an answer, or of an event stream";

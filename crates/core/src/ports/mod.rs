@@ -4,6 +4,7 @@
 //! Every write resolves only after it is durable. An engine that cannot commit
 //! answers [`Kind::Unavailable`](crate::Kind::Unavailable) and has changed nothing.
 
+mod blobs;
 mod bus;
 mod inboxes;
 mod ingest;
@@ -13,6 +14,7 @@ pub mod log;
 mod upkeep;
 
 pub use crate::lease::{Lease, LeaseToken, Leases, Term, Under, lease_lost};
+pub use blobs::{BlobReader, BlobWriter, Blobs, Listing};
 pub use bus::{Bus, BusStats, Control, Following, Hint, HintKind, Listener, Said, Topic};
 pub use inboxes::{Conversation, Gap, Inboxes, Listed, ListedInbox, Overdue};
 pub use ingest::{

@@ -48,6 +48,11 @@ pub fn quarantine(platform: &str, bot: &str) -> String {
     format!("quarantine/{platform}/{bot}")
 }
 
+/// What the key of a file's bytes is bound to.
+pub fn blob_key(tenant: &str, blob: &str) -> String {
+    format!("blob-key/{tenant}/{blob}")
+}
+
 /// What a capability is bound to: who may use it, as which bot, and for which
 /// chat, person and interaction.
 pub fn capability(tenant: &str, instance: InstanceId, bot: &BotKey, whom: [&str; 3]) -> String {

@@ -7,7 +7,9 @@ use crate::audit::{Actor, AuditEntry};
 use crate::directory::BotKey;
 use crate::error::{Error, Result};
 use crate::ports::BoxFuture;
-use crate::records::rows::{NoteRow, SealedCapabilityRow, SealedSecretRow, SealedTenantRow, SealedUpdateRow};
+use crate::records::rows::{
+    NoteRow, SealedBlobRow, SealedCapabilityRow, SealedSecretRow, SealedTenantRow, SealedUpdateRow,
+};
 use crate::records::{Change, Direction, Erased, Kind, Record, Records, Value, View, Write, change, look};
 use crate::store::{Filling, Page, PageSize};
 
@@ -107,7 +109,7 @@ impl<R: Records + ?Sized> SealStore for R {}
 const ROWS: usize = 16;
 
 /// Every kind, in words for people, and where it rests.
-const KINDS: [(&str, Rests); 8] = [
+const KINDS: [(&str, Rests); 9] = [
     ("key check", Rests::Note(KEY_CHECK)),
     ("key of the token endpoint", Rests::Note(OAUTH_KEY)),
     ("key of the bus", Rests::Note(BUS_KEY)),
@@ -116,6 +118,7 @@ const KINDS: [(&str, Rests); 8] = [
     ("secret of a gateway", Rests::rows::<SealedSecretRow>()),
     ("unreadable update", Rests::rows::<SealedUpdateRow>()),
     ("capability", Rests::rows::<SealedCapabilityRow>()),
+    ("key of a file", Rests::rows::<SealedBlobRow>()),
 ];
 
 /// Where sealed values of one kind rest.
@@ -192,6 +195,16 @@ impl Sealed for SealedCapabilityRow {
         let bot = BotKey { platform: self.platform.as_str().into(), bot: self.bot.as_str().into() };
         let whom = [self.chat_id.as_str(), &self.user_id, &self.interaction_id];
         super::capability(&self.tenant, self.instance, &bot, whom)
+    }
+}
+
+impl Sealed for SealedBlobRow {
+    fn sealed(&mut self) -> Option<&mut Vec<u8>> {
+        Some(&mut self.sealed)
+    }
+
+    fn bound_to(&self) -> String {
+        super::blob_key(&self.tenant, &self.blob)
     }
 }
 

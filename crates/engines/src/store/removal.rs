@@ -174,12 +174,27 @@ fn step(txn: &mut dyn Txn, removal: &Removal, mut seen: Seen) -> Sql<Option<Seen
         return Ok(Some(seen));
     }
     txn.execute("DELETE FROM adoptions WHERE action NOT IN (SELECT id FROM actions)", &[])?;
+    if forget_files(txn, tenant)? > 0 {
+        return Ok(Some(seen));
+    }
     let conversations = txn.execute(
         "DELETE FROM conversations WHERE tenant = $1 AND session_key IN (
              SELECT session_key FROM conversations WHERE tenant = $1 LIMIT $2)",
         values![tenant, LOOKED_AT],
     )?;
     Ok((conversations > 0).then_some(seen))
+}
+
+/// Deletes what tells of some files, and the keys of their bytes; answers how many rows went. The
+/// bytes go when upkeep finds objects that no row tells of.
+fn forget_files(txn: &mut dyn Txn, tenant: &str) -> Sql<usize> {
+    let mut gone = txn.execute("DELETE FROM tenant_files WHERE tenant = $1", values![tenant])?;
+    for (table, key) in [("files", "file"), ("blobs", "blob")] {
+        let some = format!("SELECT {key} FROM {table} WHERE tenant = $1 LIMIT $2");
+        let delete = format!("DELETE FROM {table} WHERE {key} IN ({some})");
+        gone += txn.execute(&delete, values![tenant, LOOKED_AT])?;
+    }
+    Ok(gone)
 }
 
 /// Deletes what belonged to an instance; `false` if the step is full before.

@@ -21,10 +21,12 @@ macro_rules! on_every_engine {
     };
 }
 
+mod blobs;
 mod directory;
 mod leases;
 mod ledger;
 mod log;
+mod media;
 pub(crate) mod moves;
 mod nodes;
 mod notices;

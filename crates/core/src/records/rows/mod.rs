@@ -4,6 +4,7 @@ mod commands;
 mod directory;
 mod journal;
 mod lease;
+mod media;
 mod prompt;
 mod seals;
 mod thread;
@@ -14,8 +15,9 @@ pub use commands::{Commands, ManifestRow, RegisteredRow};
 pub use directory::{ChatRow, CursorRow, MintedRow, MissedRow, NoticeRow, PieceRow, QuarantineRow};
 pub use journal::{JournalRow, LedgerRow};
 pub use lease::{LeaseRow, NodeRow};
+pub use media::{BlobRow, FileRow, TenantFilesRow};
 pub use prompt::PromptRow;
-pub use seals::{SealedCapabilityRow, SealedSecretRow, SealedTenantRow, SealedUpdateRow};
+pub use seals::{SealedBlobRow, SealedCapabilityRow, SealedSecretRow, SealedTenantRow, SealedUpdateRow};
 pub use thread::CreatedThreadRow;
 pub use tries::{LinkTriesRow, Times};
 
@@ -31,7 +33,7 @@ use crate::turns::WhileBusy;
 use crate::vault::Capability;
 
 /// Every table of records. What engines write and search is made of these.
-pub const TABLES: [&Table; 40] = [
+pub const TABLES: [&Table; 44] = [
     NoteRow::TABLE,
     TenantRow::TABLE,
     RemovalRow::TABLE,
@@ -67,9 +69,13 @@ pub const TABLES: [&Table; 40] = [
     SealedSecretRow::TABLE,
     SealedUpdateRow::TABLE,
     SealedCapabilityRow::TABLE,
+    SealedBlobRow::TABLE,
     Capability::TABLE,
     PromptRow::TABLE,
     CreatedThreadRow::TABLE,
+    BlobRow::TABLE,
+    FileRow::TABLE,
+    TenantFilesRow::TABLE,
     JournalRow::TABLE,
     LedgerRow::TABLE,
 ];

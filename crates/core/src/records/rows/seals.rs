@@ -73,3 +73,17 @@ record! {
         interaction_id: String,
     }
 }
+
+record! {
+    /// The key of a file's bytes.
+    pub struct SealedBlobRow in "blobs", key 1, walks [[] along "blob"],
+    sealed "sealed", long true {
+        /// The blob.
+        blob: String,
+        /// Its key.
+        sealed: Vec<u8>,
+    } foreign {
+        /// Whose it is.
+        tenant: String,
+    }
+}

@@ -7,13 +7,16 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 /// The version of `schema.sql`.
-const SCHEMA_VERSION: i64 = 3;
+const SCHEMA_VERSION: i64 = 4;
 /// The oldest version whose nodes may serve with it.
 const SERVES_FROM: i64 = 1;
 
 /// What leads from each older version to the next, the first from 1 to 2.
-const STEPS: [&str; 2] =
-    [include_str!("migrations/2-prompts.sql"), include_str!("migrations/3-conversation.sql")];
+const STEPS: [&str; 3] = [
+    include_str!("migrations/2-prompts.sql"),
+    include_str!("migrations/3-conversation.sql"),
+    include_str!("migrations/4-files.sql"),
+];
 
 /// Held while the schema changes, so that nodes that start together do it once. Ends with the
 /// transaction.

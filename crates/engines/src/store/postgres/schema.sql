@@ -635,12 +635,46 @@ CREATE INDEX capabilities_open ON capabilities (instance, chat_id) WHERE stage =
 CREATE INDEX capabilities_by_end ON capabilities (expires_at);
 CREATE INDEX capabilities_claimed ON capabilities (claimed_by) WHERE claimed_by IS NOT NULL;
 
+-- The bytes of files, sealed; they rest in a folder or a bucket under this name. The same bytes are
+-- found again within a tenant.
+CREATE TABLE blobs (
+    blob       TEXT COLLATE "C" PRIMARY KEY,
+    tenant     TEXT COLLATE "C" NOT NULL,
+    hash       TEXT COLLATE "C" NOT NULL,
+    size       BIGINT NOT NULL,
+    sealed     BYTEA NOT NULL,
+    created_at BIGINT NOT NULL
+);
+CREATE INDEX blobs_by_hash ON blobs (tenant, hash);
+-- Files that somebody may ask for: an instance, or whoever reads a room.
+CREATE TABLE files (
+    file       TEXT COLLATE "C" PRIMARY KEY,
+    tenant     TEXT COLLATE "C" NOT NULL,
+    holder     TEXT COLLATE "C" NOT NULL,
+    blob       TEXT COLLATE "C" NOT NULL,
+    name       TEXT COLLATE "C" NOT NULL,
+    media_type TEXT COLLATE "C" NOT NULL,
+    expires_at BIGINT NOT NULL
+);
+CREATE INDEX files_by_holder ON files (holder);
+CREATE INDEX files_by_blob ON files (blob);
+CREATE INDEX files_by_end ON files (expires_at);
+CREATE INDEX files_by_tenant ON files (tenant);
+-- How many files a tenant has, how many blobs these are, and their bytes.
+CREATE TABLE tenant_files (
+    tenant TEXT COLLATE "C" PRIMARY KEY,
+    files  BIGINT NOT NULL,
+    blobs  BIGINT NOT NULL,
+    bytes  BIGINT NOT NULL
+);
+
 -- Whether the key before the current one is still needed is read from how values begin
 -- (crates/core/src/seal/envelope.rs): the mark, the version and the name of the key.
 CREATE INDEX tenants_by_head ON tenants (substr(delivery_key, 1, 9));
 CREATE INDEX gateway_secrets_by_head ON gateway_secrets (substr(sealed, 1, 9));
 CREATE INDEX quarantine_by_head ON quarantine (substr(sealed, 1, 9));
 CREATE INDEX capabilities_by_head ON capabilities (substr(sealed, 1, 9));
+CREATE INDEX blobs_by_head ON blobs (substr(sealed, 1, 9));
 
 -- What is counted. The row is the lock.
 CREATE TABLE counters (

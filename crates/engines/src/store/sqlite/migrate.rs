@@ -6,10 +6,10 @@ use rusqlite::Connection;
 use std::path::Path;
 
 /// The version of `schema.sql`; a database from a newer release is refused.
-pub(in crate::store) const SCHEMA_VERSION: i64 = 10;
+pub(in crate::store) const SCHEMA_VERSION: i64 = 11;
 
 /// What leads from each older version to the next, the first from 1 to 2.
-const STEPS: [&str; 9] = [
+const STEPS: [&str; 10] = [
     include_str!("migrations/2.sql"),
     include_str!("migrations/3.sql"),
     include_str!("migrations/4.sql"),
@@ -31,6 +31,7 @@ const STEPS: [&str; 9] = [
     include_str!("migrations/8-nodes.sql"),
     include_str!("migrations/9-prompts.sql"),
     include_str!("migrations/10-conversation.sql"),
+    include_str!("migrations/11-files.sql"),
 ];
 
 /// Brings a database to the current schema; refuses one from the future.

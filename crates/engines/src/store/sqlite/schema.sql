@@ -1,4 +1,4 @@
--- What the connector keeps. Version 7; migrations/ brings older databases here.
+-- What the connector keeps. Version 11; migrations/ brings older databases here.
 
 -- Small facts about the database itself.
 CREATE TABLE notes (
@@ -632,9 +632,43 @@ CREATE INDEX capabilities_open ON capabilities (instance, chat_id) WHERE stage =
 CREATE INDEX capabilities_by_end ON capabilities (expires_at);
 CREATE INDEX capabilities_claimed ON capabilities (claimed_by) WHERE claimed_by IS NOT NULL;
 
+-- The bytes of files, sealed; they rest in a folder or a bucket under this name. The same bytes are
+-- found again within a tenant.
+CREATE TABLE blobs (
+    blob       TEXT PRIMARY KEY,
+    tenant     TEXT NOT NULL,
+    hash       TEXT NOT NULL,
+    size       INTEGER NOT NULL,
+    sealed     BLOB NOT NULL,
+    created_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX blobs_by_hash ON blobs (tenant, hash);
+-- Files that somebody may ask for: an instance, or whoever reads a room.
+CREATE TABLE files (
+    file       TEXT PRIMARY KEY,
+    tenant     TEXT NOT NULL,
+    holder     TEXT NOT NULL,
+    blob       TEXT NOT NULL,
+    name       TEXT NOT NULL,
+    media_type TEXT NOT NULL,
+    expires_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX files_by_holder ON files (holder);
+CREATE INDEX files_by_blob ON files (blob);
+CREATE INDEX files_by_end ON files (expires_at);
+CREATE INDEX files_by_tenant ON files (tenant);
+-- How many files a tenant has, how many blobs these are, and their bytes.
+CREATE TABLE tenant_files (
+    tenant TEXT PRIMARY KEY,
+    files  INTEGER NOT NULL,
+    blobs  INTEGER NOT NULL,
+    bytes  INTEGER NOT NULL
+) WITHOUT ROWID;
+
 -- Whether the key before the current one is still needed is read from how values begin
 -- (crates/core/src/seal/envelope.rs): the mark, the version and the name of the key.
 CREATE INDEX tenants_by_head ON tenants (substr(delivery_key, 1, 9));
 CREATE INDEX gateway_secrets_by_head ON gateway_secrets (substr(sealed, 1, 9));
 CREATE INDEX quarantine_by_head ON quarantine (substr(sealed, 1, 9));
 CREATE INDEX capabilities_by_head ON capabilities (substr(sealed, 1, 9));
+CREATE INDEX blobs_by_head ON blobs (substr(sealed, 1, 9));

@@ -1,0 +1,131 @@
+//! `GET /relay/media/{id}`: a gateway fetches a file that was meant for it, or a part of one.
+
+use super::{Media, Turn, no_such_file};
+use crate::admin::answer;
+use angelia_core::error::{Error, Result};
+use angelia_core::media::{
+    Asked, BlobKey, FileId, Holder, KeptFile, MediaStore, SEALED_CHUNK_BYTES, Span, asked, content_range,
+    disposition, span,
+};
+use angelia_core::ports::BlobReader;
+use angelia_core::seal;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::header::{
+    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, RANGE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::response::Builder;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use std::sync::Arc;
+
+pub(super) async fn download(
+    State(media): State<Arc<Media>>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    match give(&media, &id, &headers).await {
+        Ok(response) => response,
+        Err(error) => answer::<()>(StatusCode::OK, Err(error)),
+    }
+}
+
+async fn give(media: &Media, id: &str, headers: &HeaderMap) -> Result<Response> {
+    let record = media.gateway(headers)?;
+    let id = FileId::parse(id).ok_or_else(no_such_file)?;
+    let holder = Holder::Instance(record.instance);
+    let file = media.ports.records.use_file(&id, &holder).await?.ok_or_else(no_such_file)?;
+    let range = headers.get(RANGE).and_then(|value| value.to_str().ok());
+    let (status, first, last) = match asked(range, file.size) {
+        Asked::Whole => (StatusCode::OK, 0, file.size.saturating_sub(1)),
+        Asked::Part { first, last } => (StatusCode::PARTIAL_CONTENT, first, last),
+        Asked::Unsatisfiable => return nothing_there(file.size),
+    };
+    let part = span(first, last, file.size).ok_or_else(no_such_file)?;
+    let turn = media.turns.take(&record.tenant).await?;
+    let opening = media.open(&file, part, turn).await?;
+    let mut answer = head(&file).status(status).header(CONTENT_LENGTH, part.length);
+    if status == StatusCode::PARTIAL_CONTENT {
+        answer = answer.header(CONTENT_RANGE, content_range(first, last, file.size));
+    }
+    answer.body(opening.body()).map_err(Error::defect)
+}
+
+/// What is said with every file: that nobody runs it, shows it in our name or keeps it for others.
+fn head(file: &KeptFile) -> Builder {
+    Response::builder()
+        .header(CONTENT_TYPE, &file.media_type)
+        .header(CONTENT_DISPOSITION, disposition(&file.name, false))
+        .header(ACCEPT_RANGES, "bytes")
+        .header(CACHE_CONTROL, "private, no-store")
+        .header(X_CONTENT_TYPE_OPTIONS, "nosniff")
+        .header(CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox")
+}
+
+fn nothing_there(size: u64) -> Result<Response> {
+    let answer = Response::builder().status(StatusCode::RANGE_NOT_SATISFIABLE);
+    answer.header(CONTENT_RANGE, format!("bytes */{size}")).body(Body::empty()).map_err(Error::defect)
+}
+
+impl Media {
+    /// Begins to read a part of a file.
+    async fn open(&self, file: &KeptFile, part: Span, turn: Turn) -> Result<Opening> {
+        let secret = self.keys.open(&file.sealed, &seal::blob_key(&file.tenant, file.blob.as_str()))?;
+        let key = BlobKey::from_secret(file.blob.clone(), &secret)?;
+        let reader = self.blobs.read(&file.blob, part.from, part.to).await?;
+        let Some(reader) = reader else {
+            tracing::error!(
+                blob = %file.blob, tenant = %file.tenant,
+                "the bytes of a file are gone; was media/ in the data directory changed?"
+            );
+            return Err(no_such_file());
+        };
+        let Span { first_chunk: number, last_chunk, skip, length: left, .. } = part;
+        Ok(Opening { key, reader, number, last_chunk, skip, left, ahead: Vec::new(), _turn: turn })
+    }
+}
+
+/// A part of a file that is being read: at the most one chunk and the piece behind it are in memory.
+struct Opening {
+    key: BlobKey,
+    reader: Box<dyn BlobReader>,
+    number: u64,
+    last_chunk: u64,
+    skip: usize,
+    left: u64,
+    /// Sealed bytes that were read and not opened yet.
+    ahead: Vec<u8>,
+    _turn: Turn,
+}
+
+impl Opening {
+    fn body(self) -> Body {
+        Body::from_stream(stream::try_unfold(self, |mut opening| async move {
+            let next =
+                opening.next().await.inspect_err(|error| tracing::error!(%error, "a file broke off"))?;
+            Ok::<_, Error>(next.map(|bytes| (bytes, opening)))
+        }))
+    }
+
+    /// The next bytes that were asked for.
+    async fn next(&mut self) -> Result<Option<Bytes>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        while self.ahead.len() < SEALED_CHUNK_BYTES {
+            let Some(piece) = self.reader.next().await? else { break };
+            self.ahead.extend_from_slice(&piece);
+        }
+        let rest = self.ahead.split_off(self.ahead.len().min(SEALED_CHUNK_BYTES));
+        let mut chunk = std::mem::replace(&mut self.ahead, rest);
+        self.key.open(self.number, self.number == self.last_chunk, &mut chunk)?;
+        self.number += 1;
+        let mut bytes = Bytes::from(chunk).split_off(std::mem::take(&mut self.skip));
+        bytes.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
+        self.left -= bytes.len() as u64;
+        Ok(Some(bytes))
+    }
+}

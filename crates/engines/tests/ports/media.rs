@@ -1,0 +1,111 @@
+//! Files in the records: whose, for whom, until when, and how many.
+
+use angelia_core::error::Kind;
+use angelia_core::inbox::InstanceId;
+use angelia_core::media::{FileId, Holder, MediaStore, NewFile, TENANT_BYTES, TenantFiles};
+use angelia_core::records::Records;
+
+fn new(tenant: &str, instance: i64, hash: &str, size: u64) -> NewFile {
+    NewFile {
+        tenant: tenant.into(),
+        holder: Holder::Instance(InstanceId(instance)),
+        blob: FileId::mint(),
+        sealed: b"sealed".to_vec(),
+        hash: hash.into(),
+        size,
+        name: "map.png".into(),
+        media_type: "image/png".into(),
+        tenant_bytes: TENANT_BYTES,
+    }
+}
+
+async fn a_file_is_there_for_whom_it_was_meant(records: &(impl Records + ?Sized)) {
+    let file = new("acme", 1, "h1", 100);
+    let stored = records.keep_file(file.clone()).await.unwrap();
+    assert!(!stored.known);
+    let kept = records.use_file(&stored.file, &file.holder).await.unwrap().unwrap();
+    assert_eq!((kept.blob, kept.size, &*kept.name), (file.blob, 100, "map.png"));
+    assert_eq!(
+        (&*kept.tenant, &*kept.media_type, &*kept.sealed),
+        ("acme", "image/png", b"sealed".as_slice())
+    );
+    for other in [Holder::Instance(InstanceId(2)), Holder::Room("1".into())] {
+        assert_eq!(records.use_file(&stored.file, &other).await.unwrap(), None, "{other}");
+    }
+    assert_eq!(records.use_file(&FileId::mint(), &file.holder).await.unwrap(), None);
+}
+
+async fn the_same_bytes_are_kept_once_within_a_tenant(records: &(impl Records + ?Sized)) {
+    let (first, again) = (new("acme", 1, "h1", 100), new("acme", 2, "h1", 100));
+    let one = records.keep_file(first.clone()).await.unwrap();
+    let two = records.keep_file(again.clone()).await.unwrap();
+    assert!(two.known && one.file != two.file, "a name of its own: {two:?}");
+    let kept = records.use_file(&two.file, &again.holder).await.unwrap().unwrap();
+    assert_eq!(kept.blob, first.blob);
+    assert_eq!(records.use_file(&one.file, &again.holder).await.unwrap(), None, "a name is for one");
+    assert!(!records.keep_file(new("bolt", 3, "h1", 100)).await.unwrap().known, "of another tenant");
+    assert_eq!(records.tenant_files("acme").await.unwrap(), TenantFiles { files: 2, bytes: 100 });
+    let unknown = FileId::mint();
+    let asked = vec![first.blob, unknown.clone(), again.blob.clone()];
+    assert_eq!(records.unknown_blobs(asked).await.unwrap(), [unknown, again.blob]);
+}
+
+async fn a_tenant_has_no_more_than_it_may(records: &(impl Records + ?Sized)) {
+    let bounded = |hash: &str, size| NewFile { tenant_bytes: 250, ..new("acme", 1, hash, size) };
+    records.keep_file(bounded("h1", 100)).await.unwrap();
+    records.keep_file(bounded("h2", 150)).await.unwrap();
+    let full = records.keep_file(bounded("h3", 1)).await.unwrap_err();
+    assert!(full.kind() == Kind::TooMany && full.to_string().contains("last use"), "{full}");
+    assert!(records.keep_file(bounded("h2", 150)).await.unwrap().known, "what is there takes no more");
+    assert_eq!(records.tenant_files("acme").await.unwrap(), TenantFiles { files: 3, bytes: 250 });
+    records.keep_file(NewFile { tenant_bytes: 250, ..new("bolt", 2, "h3", 1) }).await.unwrap();
+}
+
+async fn what_is_not_past_its_time_stays(records: &(impl Records + ?Sized)) {
+    let file = new("acme", 1, "h1", 100);
+    let stored = records.keep_file(file.clone()).await.unwrap();
+    let expired = records.expire_files().await.unwrap();
+    assert!(expired.blobs.is_empty() && !expired.more, "{expired:?}");
+    assert!(records.use_file(&stored.file, &file.holder).await.unwrap().is_some());
+}
+
+on_every_engine!(
+    a_file_is_there_for_whom_it_was_meant,
+    the_same_bytes_are_kept_once_within_a_tenant,
+    a_tenant_has_no_more_than_it_may,
+    what_is_not_past_its_time_stays,
+);
+
+mod later {
+    use super::*;
+    use angelia_core::clock::{UnixMillis, wall};
+    use angelia_core::media::KEPT_FOR;
+    use angelia_engines::memory::MemoryRecords;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    static AHEAD: AtomicI64 = AtomicI64::new(0);
+
+    fn clock() -> UnixMillis {
+        UnixMillis(wall().0 + AHEAD.load(Ordering::SeqCst))
+    }
+
+    /// The only test that moves this clock.
+    #[tokio::test]
+    async fn a_file_goes_a_day_after_its_last_use_and_its_bytes_with_the_last_of_its_names() {
+        let records = MemoryRecords::new(clock);
+        let day = i64::try_from(KEPT_FOR.as_millis()).unwrap();
+        let (first, again) = (new("acme", 1, "h1", 100), new("acme", 2, "h1", 100));
+        let one = records.keep_file(first.clone()).await.unwrap();
+        let two = records.keep_file(again.clone()).await.unwrap();
+        AHEAD.store(day / 2, Ordering::SeqCst);
+        assert!(records.use_file(&two.file, &again.holder).await.unwrap().is_some(), "used at noon");
+        AHEAD.store(day + 1_000, Ordering::SeqCst);
+        assert_eq!(records.use_file(&one.file, &first.holder).await.unwrap(), None, "past its time");
+        assert!(records.expire_files().await.unwrap().blobs.is_empty(), "another name leads there");
+        assert!(records.use_file(&two.file, &again.holder).await.unwrap().is_some());
+        assert_eq!(records.tenant_files("acme").await.unwrap(), TenantFiles { files: 1, bytes: 100 });
+        AHEAD.store(3 * day, Ordering::SeqCst);
+        assert_eq!(records.expire_files().await.unwrap().blobs, [first.blob]);
+        assert_eq!(records.tenant_files("acme").await.unwrap(), TenantFiles::default());
+    }
+}
