@@ -1,8 +1,27 @@
 //! Looks for secrets where they do not belong.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+
+/// Every file below a folder: those of people and agents lie deeper than the database.
+///
+/// # Panics
+///
+/// When a folder cannot be read.
+pub fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("read a folder") {
+        let path = entry.expect("read a folder").path();
+        if path.is_dir() {
+            found.extend(files_below(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
 
 /// Secrets, and everything that could carry one.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@
 use super::fixture::{Client, Fixture, binary, credentials};
 use angelia_contract::token;
 use angelia_engines::store::sqlite::DATABASE;
-use angelia_testkit::canary::Aviary;
+use angelia_testkit::canary::{Aviary, files_below};
 use angelia_testkit::connector::Credentials;
 use angelia_testkit::issuer::Issuer;
 use angelia_testkit::socket::{Next, Socket, now};
@@ -68,8 +68,7 @@ fn plant_files(fixture: &Fixture, birds: &mut Aviary) {
 
 /// Everything else in the data directory, byte by byte.
 fn see_files(fixture: &Fixture, birds: &mut Aviary, when: &str) {
-    for entry in std::fs::read_dir(fixture.folder.path().join("data")).unwrap() {
-        let path = entry.unwrap().path();
+    for path in files_below(&fixture.folder.path().join("data")) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if name != "master.key" && name != "admin-token" {
             birds.see(&format!("{when}/{name}"), std::fs::read(&path).unwrap());

@@ -4,6 +4,7 @@
 use super::discord_stage::{Agent, Stage as Discord};
 use super::telegram_stage::{Stage as Telegram, answer, heard};
 use angelia_contract::token;
+use angelia_testkit::canary::files_below;
 use angelia_testkit::connector::{Connector, Credentials};
 use angelia_testkit::socket::{Socket, now};
 use serde_json::{Value, json};
@@ -26,11 +27,8 @@ fn before(event: &Value) -> Vec<String> {
 fn assert_unseen(folder: &Path, connector: &Connector) {
     let holds = |bytes: &[u8]| bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
     assert!(!holds(connector.whole_log().as_bytes()), "in the log");
-    for file in std::fs::read_dir(folder.join("data")).unwrap() {
-        let path = file.unwrap().path();
-        if path.is_file() {
-            assert!(!holds(&std::fs::read(&path).unwrap()), "in {}", path.display());
-        }
+    for path in files_below(&folder.join("data")) {
+        assert!(!holds(&std::fs::read(&path).unwrap()), "in {}", path.display());
     }
 }
 

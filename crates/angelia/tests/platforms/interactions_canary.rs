@@ -8,7 +8,7 @@ use super::discord_stage::{SOON, Stage, binary};
 use super::interactions;
 use super::interactions_stage::{Peer, at_ease, send};
 use angelia_engines::store::sqlite::{DATABASE, DATABASE_FILES};
-use angelia_testkit::canary::Aviary;
+use angelia_testkit::canary::{Aviary, files_below};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD_NO_PAD;
 use serde_json::{Value, json};
@@ -214,8 +214,7 @@ async fn operator(stage: &Stage, folder: &Path, birds: &mut Aviary) {
 /// Everything in the data directory but the files that hold secrets as they are.
 fn see_files(stage: &Stage, birds: &mut Aviary, when: &str) {
     let mut seen: Vec<Value> = Vec::new();
-    for entry in std::fs::read_dir(stage.folder().join("data")).unwrap() {
-        let path = entry.unwrap().path();
+    for path in files_below(&stage.folder().join("data")) {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         if name != "master.key" && name != "admin-token" {
             birds.see(&format!("{when}/{name}"), std::fs::read(&path).unwrap());

@@ -2,13 +2,14 @@
 
 use super::world::{World, credentials};
 use angelia_contract::token;
+use angelia_testkit::canary::files_below;
 use angelia_testkit::connector::Credentials;
 use angelia_testkit::socket;
 use axum::body::Bytes;
 use futures_util::stream;
 use reqwest::{Body, Method, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A picture of one pixel.
@@ -52,23 +53,15 @@ fn header<'a>(answer: &'a Response, name: &str) -> &'a str {
 }
 
 /// Every file below a folder that has these bytes in it.
-fn containing(folder: &Path, needle: &[u8]) -> Vec<std::path::PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(containing(&path, needle));
-        } else if std::fs::read(&path).unwrap().windows(needle.len()).any(|part| part == needle) {
-            found.push(path);
-        }
-    }
-    found
+fn containing(folder: &Path, needle: &[u8]) -> Vec<PathBuf> {
+    let holds =
+        |path: &PathBuf| std::fs::read(path).unwrap().windows(needle.len()).any(|part| part == needle);
+    files_below(folder).into_iter().filter(holds).collect()
 }
 
+/// Objects there are, and what is being written.
 fn blobs(world: &World) -> usize {
-    let folder = world.folder.path().join("data/media");
-    let folders = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    folders.map(|folder| std::fs::read_dir(folder).unwrap().count()).sum()
+    files_below(&world.folder.path().join("data/media")).len()
 }
 
 #[tokio::test]
@@ -84,7 +77,7 @@ async fn a_file_comes_back_as_it_went_sealed_in_between() {
     assert!(disposition.starts_with("attachment; filename=\""), "{disposition}");
     assert!(disposition.contains("Zo%C3%AB") && disposition.contains(".png"), "{disposition}");
     assert_eq!(answer.bytes().await.unwrap(), PNG);
-    assert_eq!(containing(world.folder.path(), CANARY), Vec::<std::path::PathBuf>::new());
+    assert_eq!(containing(world.folder.path(), CANARY), Vec::<PathBuf>::new());
 
     world.connector.kill().await;
     world.connector.restart().await;
@@ -174,14 +167,11 @@ async fn what_is_too_large_empty_or_broken_off_leaves_nothing() {
     angelia_testkit::process::until("nothing is left", Duration::from_secs(20), only_one).await;
 }
 
-/// What the folder of files has, however old it seems to be: its age is set back by two hours.
+/// Makes all files look two hours older.
 fn set_back(world: &World) {
-    let then = std::time::SystemTime::now() - Duration::from_secs(2 * 3_600);
-    for folder in std::fs::read_dir(world.folder.path().join("data/media")).unwrap() {
-        for file in std::fs::read_dir(folder.unwrap().path()).unwrap() {
-            let file = std::fs::File::options().write(true).open(file.unwrap().path()).unwrap();
-            file.set_modified(then).unwrap();
-        }
+    let then = std::time::UNIX_EPOCH + Duration::from_secs(socket::now() - 2 * 3_600);
+    for path in files_below(&world.folder.path().join("data/media")) {
+        std::fs::File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
     }
 }
 
