@@ -32,11 +32,11 @@ pub struct FolderBlobs {
 }
 
 impl FolderBlobs {
-    /// Blobs below `folder`, which is made if it is not there.
+    /// Blobs below `folder`, which is made if it is not there, for its owner only.
     pub async fn open(folder: PathBuf) -> Result<Self> {
-        fs::create_dir_all(folder.join(UNFINISHED))
-            .await
-            .map_err(|e| failed("make the folder of files", e))?;
+        let mut maker = fs::DirBuilder::new();
+        let made = maker.recursive(true).mode(OWNER_ONLY).create(folder.join(UNFINISHED)).await;
+        made.map_err(|e| failed("make the folder of files", e))?;
         Ok(Self { folder })
     }
 
