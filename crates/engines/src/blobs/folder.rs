@@ -25,6 +25,9 @@ const UNFINISHED: &str = "unfinished";
 /// Who may look into the folder.
 const OWNER_ONLY: u32 = 0o700;
 
+/// Files leave so much of a disk to the database beside them, of a small one an eighth.
+const LEFT_FREE: u64 = 1024 * 1024 * 1024;
+
 /// Blobs in a folder, which one server has for itself.
 #[derive(Clone, Debug)]
 pub struct FolderBlobs {
@@ -43,6 +46,22 @@ impl FolderBlobs {
     fn path(&self, blob: &FileId) -> PathBuf {
         self.folder.join(&blob.as_str()[..2]).join(blob.as_str())
     }
+}
+
+/// Whether what is free of a disk is the database's.
+fn is_short(free: u64, total: u64) -> bool {
+    free < LEFT_FREE.min(total / 8)
+}
+
+/// Refuses when the disk has no more room for files. Asked for each piece: many come at once.
+fn check_room(path: &Path) -> Result<()> {
+    let disk = rustix::fs::statvfs(path).map_err(|e| failed("look at the disk", e.into()))?;
+    let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+    if is_short(bytes(disk.f_bavail), bytes(disk.f_blocks)) {
+        let why = "the disk has no room for files; what is left is for the database: free some space";
+        return Err(Error::unavailable(why));
+    }
+    Ok(())
 }
 
 fn failed(what: &str, error: io::Error) -> Error {
@@ -77,6 +96,7 @@ impl Blobs for FolderBlobs {
     fn create(&self, blob: &FileId) -> BoxFuture<'_, Result<Box<dyn BlobWriter>>> {
         let (path, place) = (self.folder.join(UNFINISHED).join(blob.as_str()), self.path(blob));
         Box::pin(async move {
+            check_room(&self.folder)?;
             let file = File::create_new(&path).await.map_err(|e| failed("begin a file", e))?;
             Ok(Box::new(Writer { file, unfinished: Unfinished(path), place }) as Box<dyn BlobWriter>)
         })
@@ -201,7 +221,10 @@ impl Writer {
 
 impl BlobWriter for Writer {
     fn write(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move { self.file.write_all(&bytes).await.map_err(|e| failed("write a file", e)) })
+        Box::pin(async move {
+            check_room(&self.unfinished.0)?;
+            self.file.write_all(&bytes).await.map_err(|e| failed("write a file", e))
+        })
     }
 
     fn finish(self: Box<Self>) -> BoxFuture<'static, Result<()>> {
@@ -230,5 +253,17 @@ impl BlobReader for Reader {
             self.left -= read as u64;
             Ok(Some(piece.into()))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_leave_room_for_the_database() {
+        const MIB: u64 = 1024 * 1024;
+        assert!(is_short(LEFT_FREE - 1, 500 * LEFT_FREE) && !is_short(LEFT_FREE, 500 * LEFT_FREE));
+        assert!(is_short(7 * MIB, 64 * MIB) && !is_short(8 * MIB, 64 * MIB), "a small disk");
     }
 }
