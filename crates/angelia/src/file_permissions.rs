@@ -43,7 +43,8 @@ pub(crate) fn check(config: &Config, serves: bool) -> Result<()> {
 /// The files that the configuration names.
 fn named(config: &Config, serves: bool) -> Vec<PathBuf> {
     let of_bots = config.bots.iter().flat_map(|bot| bot.secrets()).filter(|_| serves);
-    let own = config.keys.master.iter().chain(&config.store.password);
+    let of_media = config.media.secret_access_key.iter().filter(|_| serves);
+    let own = config.keys.master.iter().chain(&config.store.password).chain(of_media);
     let secrets = own.chain(of_bots).filter_map(|secret| match secret {
         SecretRef::File(path) => Some(path.clone()),
         SecretRef::Env(_) | SecretRef::Command(_) => None,

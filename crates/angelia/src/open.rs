@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::files::{absolute, sweep_drafts, write_private};
 use crate::key_files::Kept;
 use crate::presence::ADMIN_TOKEN;
-use crate::{file_permissions, key_files, sealed_mark};
+use crate::{bots, file_permissions, key_files, sealed_mark};
 use angelia_connector::{
     AdminToken, ClusterKey, EgressTimings, Keyring, Limits, Options, Server, Subscriber, cluster_key,
 };
@@ -15,7 +15,7 @@ use angelia_core::ports::{Blobs, Bus, Ports};
 use angelia_core::records::Records;
 use angelia_core::seal::MasterKey;
 use angelia_core::secret::{Secret, random_hex};
-use angelia_engines::blobs::FolderBlobs;
+use angelia_engines::blobs::{BucketBlobs, FolderBlobs};
 use angelia_engines::deaf_bus::DeafBus;
 use angelia_engines::late_bus::LateBus;
 use angelia_engines::redis_bus::RedisBus;
@@ -26,9 +26,23 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Makes the bots of a configuration: [`bots::platforms`](crate::bots::platforms) or
-/// [`bots::mute`](crate::bots::mute).
-type MakeBots = fn(&Config, &Ports) -> Result<Vec<Arc<dyn Platform>>>;
+/// What a server is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To serve: bots can be spoken through, and files are taken.
+    Serve,
+    /// For one command, which needs neither, nor their secrets.
+    Command,
+}
+
+impl Purpose {
+    fn bots(self, config: &Config, ports: &Ports) -> Result<Vec<Arc<dyn Platform>>> {
+        match self {
+            Self::Serve => bots::platforms(config, ports),
+            Self::Command => bots::mute(config, ports),
+        }
+    }
+}
 
 /// Where files rest in the data directory.
 const MEDIA: &str = "media";
@@ -46,7 +60,7 @@ pub(crate) async fn open(
     lock: DataLock,
     public_url: String,
     lasting: Lasting,
-    make_bots: MakeBots,
+    purpose: Purpose,
 ) -> Result<Opened> {
     let data_dir = &config.server.data_dir;
     let late = Arc::<LateBus>::default();
@@ -76,32 +90,38 @@ pub(crate) async fn open(
         webchat: config.built_in.webchat.enabled,
         open_rooms: config.built_in.webchat.open_rooms.clone(),
         webchat_pace: config.built_in.webchat.pace,
-        platforms: make_bots(config, &ports)?,
+        platforms: purpose.bots(config, &ports)?,
         egress: EgressTimings::default(),
         turn_limit: config.relay.turn_limit,
         drain: config.server.drain,
         source_flags: config.relay.source_flags,
         identity: config.identity.clone(),
         public_url,
+        speaks_tls: config.server.tls.is_some(),
         notices: config.notices.clone(),
         limits: Limits { lasting, ..config.limits.connector() },
         gateways: config.limits.gateways,
         shared_store,
         takes_leases: config.cluster.bots,
         node,
-        blobs: blobs(data_dir, shared_store).await?,
+        blobs: if purpose == Purpose::Serve { blobs(config, shared_store).await? } else { None },
+        tenant_file_bytes: config.media.tenant_bytes,
     };
     let server = Server::new(ports, &subscriber, options).await?;
     Ok(Opened { server, lock })
 }
 
-/// Where the bytes of files rest: beside the database. Several nodes have no folder in common, so
-/// with a store that they share none are taken.
-async fn blobs(data_dir: &Path, shared_store: bool) -> Result<Option<Arc<dyn Blobs>>> {
+/// Where the bytes of files rest: in a bucket, or beside the database. Several nodes have no folder
+/// in common, so with a store that they share and without a bucket none are taken.
+async fn blobs(config: &Config, shared_store: bool) -> Result<Option<Arc<dyn Blobs>>> {
+    let folder = config.server.data_dir.join(MEDIA);
+    if let Some(bucket) = config.media.bucket(&folder)? {
+        return Ok(Some(Arc::new(BucketBlobs::open(bucket).await?)));
+    }
     if shared_store {
         return Ok(None);
     }
-    Ok(Some(Arc::new(FolderBlobs::open(data_dir.join(MEDIA)).await?)))
+    Ok(Some(Arc::new(FolderBlobs::open(folder).await?)))
 }
 
 /// Joins the bus of the nodes that share a store.

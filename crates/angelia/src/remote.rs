@@ -2,11 +2,10 @@
 //! runs, one opened over the data directory just for the question. A store that
 //! servers share is never opened for that: they would not hear of what changed.
 
-use crate::bots;
 use crate::config::Config;
 use crate::elsewhere::Elsewhere;
 use crate::files::absolute;
-use crate::open;
+use crate::open::{self, Purpose};
 use crate::presence::{self, Holder};
 use angelia_connector::admin::Call;
 use angelia_core::connections::Lasting;
@@ -60,7 +59,8 @@ impl Remote {
             Holder::Server(url, token) => Self::at(url, token),
             Holder::Us(lock) => {
                 let public_url = config.server.public_url(config.server.listen);
-                let opened = open::open(config, lock, public_url, Lasting::default(), bots::mute).await?;
+                let opened =
+                    open::open(config, lock, public_url, Lasting::default(), Purpose::Command).await?;
                 let router = opened.server.admin_router();
                 Ok(Self::Opened { router, token: open::admin_token(data_dir)? })
             }

@@ -3,11 +3,11 @@
 use crate::config::Config;
 use crate::listen::{Door, Misdirected};
 use crate::log::{Visible, colours};
-use crate::open::Opened;
+use crate::open::{Opened, Purpose};
 use crate::presence::{self, Holder};
 use crate::stop_signals::StopSignals;
 use crate::tls::Certificate;
-use crate::{bots, file_permissions, listen, open, open_files_limit, supervisor};
+use crate::{file_permissions, listen, open, open_files_limit, supervisor};
 use angelia_connector::Server;
 use angelia_core::allowed_hosts::Hosts;
 use angelia_core::connections::{Lasting, Shares, share};
@@ -104,7 +104,7 @@ pub(crate) async fn start(config: &Config, public: TcpListener) -> Result<Runnin
     let public_url = config.server.public_url(public_address);
     let shares = shares();
     let lasting = Lasting::of(shares.connections);
-    let Opened { server, lock } = open::open(config, lock, public_url, lasting, bots::platforms).await?;
+    let Opened { server, lock } = open::open(config, lock, public_url, lasting, Purpose::Serve).await?;
     let admin = listen::bind(config.server.admin_listen, "server.admin_listen").await?;
     let admin_address = listen::address(&admin)?;
     server.start().await?;

@@ -8,6 +8,7 @@ mod cluster {
     mod changes;
     mod failover;
     mod fault_run;
+    mod files;
     mod hints;
     mod interrupts;
     mod linking;

@@ -22,6 +22,8 @@ mod platforms {
     mod egress;
     mod egress_moves;
     mod egress_world;
+    mod files_in;
+    mod files_out;
     mod flood;
     mod interactions;
     mod interactions_canary;

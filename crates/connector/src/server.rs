@@ -77,6 +77,8 @@ pub struct Options {
     pub identity: IdentityOptions,
     /// The URL gateways and people reach this server at.
     pub public_url: String,
+    /// Whether it speaks TLS itself, and no proxy in front of it.
+    pub speaks_tls: bool,
     /// What the connector says of its own.
     pub notices: Notices,
     /// How much others may make the server hold.
@@ -91,6 +93,8 @@ pub struct Options {
     pub node: String,
     /// Where the bytes of files rest; without it none are taken.
     pub blobs: Option<Arc<dyn Blobs>>,
+    /// How many bytes of files a tenant may have.
+    pub tenant_file_bytes: u64,
 }
 
 /// How much others may make the server hold.
@@ -175,8 +179,13 @@ impl Server {
         let talk = RecentTalk::new(parts.identities.clone());
         let hint = options.notices.hint.clone();
         let admission = RoutedAdmission::new(&parts, drops.clone(), talk.clone(), hint);
-        let egress = Egress::new(&parts, options.egress, options.notices.clone());
-        let relay = Relay::new(&parts, egress.clone(), &options);
+        let media = options
+            .blobs
+            .clone()
+            .map(|blobs| Media::new(&parts, blobs, options.tenant_file_bytes, &options.public_url));
+        let media = media.transpose()?;
+        let egress = Egress::new(&parts, media.clone(), options.egress, options.notices.clone());
+        let relay = Relay::new(&parts, egress.clone(), media.clone(), &options);
         relay.hear_signs();
         let _ = subscriber.others.set(Others {
             wake: Arc::downgrade(&parts.wake),
@@ -193,7 +202,7 @@ impl Server {
             notifier: Notifier::new(&parts, egress.clone(), options.notices.clone()),
             registrar: Registrar::new(&parts),
             listeners: Listeners::new(&parts, admission.clone(), &options),
-            media: options.blobs.clone().map(|blobs| Media::new(&parts, blobs)),
+            media,
             webchat: options.webchat.then(|| parts.webchat(&options, admission, &guides)),
             admin: Admin::new(&parts, options.admin_token, bearers, drops, integrity, options.public_url),
             egress,

@@ -8,6 +8,7 @@
 use angelia_core::error::Error;
 use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::LOCATION;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,8 @@ use url::{Host, Url};
 
 /// Longest time a guarded request may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// How often a URL may lead on to another.
+const MAX_REDIRECTS: usize = 4;
 /// Longest URL looked at.
 const MAX_URL: usize = 2_048;
 
@@ -137,6 +140,22 @@ impl Guard {
             Err(GuardError::Unreachable) => None,
         };
         why.map_or(Ok(()), Err)
+    }
+
+    /// Begins to read what is behind a URL, within this time. Where it leads on to is looked at as well.
+    pub async fn open(&self, url: &str, within: Duration) -> Result<reqwest::Response, GuardError> {
+        let mut url = self.rules.check(url)?;
+        for _ in 0..MAX_REDIRECTS {
+            let asked = self.client.get(url.clone()).timeout(within).send().await;
+            let answer = asked.map_err(|_| GuardError::Unreachable)?;
+            if !answer.status().is_redirection() {
+                return Ok(answer);
+            }
+            let to = answer.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+            let to = to.and_then(|to| url.join(to).ok()).ok_or(GuardError::Unreachable)?;
+            url = self.rules.check(to.as_str())?;
+        }
+        Err(GuardError::Refused("it leads on and on"))
     }
 
     /// A body-less GET; the answer is not read.

@@ -32,7 +32,9 @@ pub use kit::health::{BotState, Checkup, Finding, Health, HealthRecord, Verdict}
 pub use manifest::{ALL, Manifest, PLACES, Setup, blocks, section_keys};
 pub use nodes::{Carried, Duty, Forwarded, Nodes};
 pub use overheard::{Deaf, Overheard, Wanting};
-pub use platform::{Answer, Delivery, Earlier, Outcome, Platform, Progress, Reach};
+pub use platform::{
+    Answer, Delivery, Earlier, FetchedFile, FileContent, Outcome, OutgoingFile, Platform, Progress, Reach,
+};
 
 /// The limits of this crate that operators are told of, by what they are about.
 pub const LIMITS: &[angelia_contract::limit::Group] = &[

@@ -12,12 +12,16 @@ use angelia_core::egress::{Bot, Dedupe, Rate, Target};
 pub use angelia_core::egress::{Earlier, Outcome, Reach};
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::Rendering;
+use angelia_core::media::MediaKind;
 use angelia_core::secret::Secret;
 use angelia_core::store::ActionId;
 use angelia_core::threads::{KnownThread, Moved, Opened};
 use angelia_core::vault::Way;
 use axum::Router;
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,6 +38,8 @@ pub struct Delivery {
     pub action: Action,
     /// What it answers with, if somebody waits for exactly this.
     pub answer: Option<Answer>,
+    /// The file that it sends, if it sends one.
+    pub file: Option<OutgoingFile>,
     /// What earlier attempts at it may have left there.
     pub earlier: Earlier,
     /// How the platform tells how far it is, and asks to go on.
@@ -49,6 +55,51 @@ pub struct Answer {
     pub credential: Secret,
     /// When the credential ends.
     pub expires_at: UnixMillis,
+}
+
+/// A file on its way from a provider.
+pub struct FetchedFile {
+    /// What the provider calls it.
+    pub name: Option<String>,
+    /// What the provider says it is.
+    pub media_type: Option<String>,
+    /// Its bytes.
+    pub bytes: BoxStream<'static, Result<Bytes>>,
+}
+
+/// A file that an agent sends.
+#[derive(Clone)]
+pub struct OutgoingFile {
+    /// What it is called.
+    pub name: String,
+    /// What it is, by its bytes.
+    pub media_type: String,
+    /// As what it is to be shown.
+    pub kind: MediaKind,
+    /// Its bytes.
+    pub size: u64,
+    /// How long a recording is, where that is known.
+    pub duration: Option<Duration>,
+    /// A link to it, where the platform does not take it.
+    pub link: String,
+    /// Reads it.
+    pub content: Arc<dyn FileContent>,
+}
+
+impl fmt::Debug for OutgoingFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Whoever has the link has the file.
+        f.debug_struct("OutgoingFile")
+            .field("media_type", &self.media_type)
+            .field("size", &self.size)
+            .finish()
+    }
+}
+
+/// Reads a file, as often as it has to be sent.
+pub trait FileContent: Send + Sync {
+    /// Its bytes, from the beginning.
+    fn open(&self) -> BoxFuture<'_, Result<BoxStream<'static, Result<Bytes>>>>;
 }
 
 /// The other end of a [`Delivery`] that takes more than one call.
@@ -176,6 +227,12 @@ pub trait Platform: Bot + Send + Sync {
     /// Where a message goes on that opened a thread in a chat; `None` if it stays.
     fn moved(&self, _chat_id: &str, _opened: &Opened) -> Option<Moved> {
         None
+    }
+
+    /// Begins to fetch a file that came with a message, by what its event says of where it is
+    /// ([`Origin`](angelia_core::media::Origin)). Unavailable means that it may be tried again.
+    fn fetch_file<'a>(&'a self, _at: &'a str) -> BoxFuture<'a, Result<FetchedFile>> {
+        Box::pin(async { Err(Error::not_found("this platform hands out no files")) })
     }
 
     /// Tells a chat's name and type.

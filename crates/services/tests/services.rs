@@ -8,7 +8,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::thread::{self, sleep};
 use std::time::Duration;
 
-use angelia_services::{PgBouncer, Postgres, Redis, psql};
+use angelia_services::{PgBouncer, Postgres, Redis, S3, psql};
 
 const POLL: Duration = Duration::from_millis(20);
 
@@ -224,4 +224,19 @@ fn until(what: &str, done: impl Fn() -> bool) {
         sleep(POLL);
     }
     panic!("not within 30 s: {what}");
+}
+
+#[test]
+fn a_bucket_is_there_for_its_key_only() {
+    let s3 = S3::start().unwrap();
+    assert_eq!(s3.objects().unwrap(), []);
+    assert!(!s3.access_key_id().is_empty() && !s3.secret_access_key().is_empty());
+    let mut stream = TcpStream::connect(("127.0.0.1", s3.port())).unwrap();
+    write!(stream, "GET /{} HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n", S3::BUCKET).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let status = answer.split(' ').nth(1).unwrap();
+    assert!(status != "200", "somebody without a key: {answer}");
+    s3.kill().unwrap();
+    assert!(s3.objects().is_err());
 }

@@ -37,6 +37,29 @@ pub struct Refused {
     pub headers: HeaderMap,
 }
 
+/// Fetches a file as a gateway does: with the token that it dials with.
+pub async fn fetch_file(url: &str, credentials: &Credentials) -> reqwest::Response {
+    let token = token::mint(&credentials.gateway_id, &credentials.secret, now(), 60);
+    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    http.get(url).bearer_auth(token).send().await.expect("an answer")
+}
+
+/// Sends a file as a gateway does; answers the reference to it.
+pub async fn upload_file(
+    url: &str,
+    credentials: &Credentials,
+    (name, media_type): (&str, &str),
+    bytes: &'static [u8],
+) -> String {
+    let token = token::mint(&credentials.gateway_id, &credentials.secret, now(), 60);
+    let http = reqwest::Client::builder().no_proxy().build().expect("a client");
+    let ask = http.post(format!("{url}/relay/media")).bearer_auth(token).body(bytes);
+    let ask = ask.header("Content-Type", media_type).header("X-Media-Filename", name);
+    let answer: Value = ask.send().await.expect("an answer").json().await.expect("JSON");
+    let id = answer["id"].as_str().unwrap_or_else(|| panic!("no id: {answer}"));
+    format!("{url}/relay/media/{id}")
+}
+
 /// What came next on a socket.
 #[derive(Debug, PartialEq)]
 pub enum Next {

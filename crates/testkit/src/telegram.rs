@@ -344,6 +344,20 @@ impl FakeTelegram {
         list(self.read(&format!("messages?chat={chat}")).await)
     }
 
+    /// The bytes of a file, asked for as a bot does.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such file.
+    pub async fn file(&self, id: &str) -> Vec<u8> {
+        let (url, token) = (self.url(), self.token());
+        let found = reqwest::get(format!("{url}/bot{token}/getFile?file_id={id}")).await.expect("an answer");
+        let found: Value = found.json().await.expect("JSON");
+        let path = found["result"]["file_path"].as_str().unwrap_or_else(|| panic!("no file: {found}"));
+        let file = reqwest::get(format!("{url}/file/bot{token}/{path}")).await.expect("an answer");
+        file.bytes().await.expect("bytes").to_vec()
+    }
+
     /// The texts that the bot has standing in a chat.
     pub async fn bot_texts(&self, chat: i64) -> Vec<String> {
         let messages = self.messages(chat).await;

@@ -119,6 +119,16 @@ impl FakeWecom {
         messages.iter().map(|message| text(&message["content"]).to_owned()).collect()
     }
 
+    /// What a member has in the app: `type` and `content`, which of a file is its id.
+    pub async fn messages(&self, user: &str) -> Vec<Value> {
+        list(self.read(&format!("messages?user={user}")).await)
+    }
+
+    /// A file by its id: `name`, `media_type`, and `content` in base64.
+    pub async fn file(&self, id: &str) -> Value {
+        self.read(&format!("file?id={id}")).await
+    }
+
     /// Tokens `fetched`, `calls` by method and errcode, messages `dropped` for a limit.
     pub async fn state(&self) -> Value {
         self.read("state").await

@@ -6,7 +6,7 @@ use super::values::{
     address, at_least_one, connections, directory, drain, duration, endpoint, file, gateways, hosts,
     inbox_bytes, log_level, loopback, memory, pace, public_url, ranges, turn_limit,
 };
-use super::{Config, Tls, bus_url as bus, store};
+use super::{Config, Tls, bus_url as bus, media, store};
 use angelia_platforms::section_keys;
 use angelia_platforms::settings::{BadValue, Given, SectionKey, Shown};
 use std::path::{Path, PathBuf};
@@ -146,6 +146,12 @@ const KEYS: &[OwnKey] = &[
         },
     },
     setting!("cluster", "bots", cluster.bots, Given::flag, Shown::bare),
+    setting!("media", "url", media.url, media::url, Shown::quoted, or "files rest in data_dir; with PostgreSQL none are taken"),
+    setting!("media", "endpoint", media.endpoint, media::endpoint, Shown::quoted, or "Amazon's server of the region is asked"),
+    setting!("media", "region", media.region, media::word, Shown::quoted),
+    setting!("media", "access_key_id", media.access_key_id, media::word, Shown::quoted, or "no bucket is asked"),
+    setting!("media", "secret_access_key", media.secret_access_key, Given::secret, Shown::bare, or "no bucket is asked"),
+    setting!("media", "tenant_bytes", media.tenant_bytes, media::tenant_bytes, size),
     setting!("identity", "builtin", identity.builtin, Given::flag, Shown::bare),
     setting!("identity", "portal.account_url", identity.portal, endpoint, Shown::quoted, or
         "no portal is asked whose token a caller holds"),

@@ -212,7 +212,8 @@ impl Loader {
             .master
             .iter()
             .chain(&self.config.store.password)
-            .chain(&self.config.bus.password);
+            .chain(&self.config.bus.password)
+            .chain(&self.config.media.secret_access_key);
         let mut secrets = own.chain(of_bots);
         secrets.any(|secret| matches!(secret, SecretRef::Env(name) if name == variable))
     }
@@ -253,6 +254,9 @@ impl Loader {
             self.fault(Origin::Whole, problem);
         }
         if let Some(problem) = self.config.bus.fault(self.config.store.is_shared()) {
+            self.fault(Origin::Whole, problem);
+        }
+        if let Some(problem) = self.config.media.fault() {
             self.fault(Origin::Whole, problem);
         }
         if let Err(problem) = check_webhooks(&self.config.bots, &self.config.server) {

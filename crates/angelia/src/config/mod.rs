@@ -13,6 +13,7 @@ mod human;
 mod keys;
 mod lists;
 mod load;
+mod media;
 mod notices;
 mod store;
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub use angelia_platforms::settings::{BadValue, Bot, SecretRef, SecretRefError};
 pub use bus_url::{Bus, BusUrl};
 pub use fault::{ConfigErrors, Fault, Origin, Problem};
 pub use load::environment;
+pub use media::{BucketUrl, Media};
 pub use store::{Store, StoreUrl};
 
 use angelia_connector::{IdentityOptions, Notices};
@@ -71,6 +73,8 @@ pub struct Config {
     pub bus: Bus,
     /// What this server does among others on the same store.
     pub cluster: Cluster,
+    /// Where the bytes of files rest.
+    pub media: Media,
     /// Who may enroll and provision, and for which tenant.
     pub identity: IdentityOptions,
     /// The bots whose credentials the server holds.

@@ -211,7 +211,7 @@ pub(super) fn memory(given: &Given<'_>) -> Result<u64, BadValue> {
     size(given, MEMORY_FLOOR, "with less, one gateway's own frames would be refused")
 }
 
-fn size(given: &Given<'_>, least: u64, why: &str) -> Result<u64, BadValue> {
+pub(super) fn size(given: &Given<'_>, least: u64, why: &str) -> Result<u64, BadValue> {
     let text = given.text()?;
     match parse_size(text) {
         Some(bytes) if bytes >= least => Ok(bytes),

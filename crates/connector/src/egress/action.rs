@@ -257,7 +257,7 @@ impl OutboundAction {
     pub(super) fn entry(&self, egress: &Egress) -> NewAction {
         let platform = self.platform(egress);
         let reply_to = match &self.action {
-            Action::Send { reply_to, .. } => reply_to.clone(),
+            Action::Send { reply_to, .. } | Action::SendMedia { reply_to, .. } => reply_to.clone(),
             _ => None,
         };
         // The connector's own chats keep nobody waiting behind a capability.

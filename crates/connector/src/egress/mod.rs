@@ -38,6 +38,7 @@ mod rate_limit;
 mod react;
 mod remark;
 mod resume;
+mod send_media;
 mod target_lookup;
 mod threads;
 mod typing;
@@ -50,6 +51,7 @@ use crate::cluster::Cluster;
 use crate::identities::Identities;
 use crate::ingress::Bots;
 use crate::keyring::Keyring;
+use crate::media::Media;
 use crate::notices::Notices;
 use crate::relay::Mailbox;
 use crate::server::Parts;
@@ -93,6 +95,8 @@ pub(crate) struct Egress {
     identities: Arc<Identities>,
     /// What capabilities are sealed with.
     keys: Arc<Keyring>,
+    /// Files, if there is a place for them.
+    media: Option<Arc<Media>>,
     memory: Arc<Memory>,
     metrics: Arc<Metrics>,
     life: Arc<Lifecycle>,
@@ -121,7 +125,12 @@ pub(crate) struct Egress {
 }
 
 impl Egress {
-    pub(crate) fn new(parts: &Parts, timings: EgressTimings, notices: Notices) -> Arc<Self> {
+    pub(crate) fn new(
+        parts: &Parts,
+        media: Option<Arc<Media>>,
+        timings: EgressTimings,
+        notices: Notices,
+    ) -> Arc<Self> {
         let rate_limits = parts.bots.all().iter().map(|bot| RateLimit::new(bot.budget())).collect();
         let outboxes = (0..parts.bots.all().len()).map(|bot| Outbox::of(parts, bot)).collect();
         let egress = Arc::new(Self {
@@ -133,6 +142,7 @@ impl Egress {
             cluster: parts.cluster.clone(),
             identities: parts.identities.clone(),
             keys: parts.keys.clone(),
+            media,
             memory: parts.memory.clone(),
             metrics: parts.metrics.clone(),
             life: parts.life.clone(),
@@ -251,7 +261,12 @@ fn proceed(egress: &Arc<Egress>, waits: Waiting, decided: Result<Goal, Refusal>)
         Action::Send { .. } | Action::Edit { .. } | Action::Prompt { .. } | Action::Delete { .. } => {
             chats::enter(egress, action)
         }
-        Action::ThreadCreate { .. } | Action::ThreadRename { .. } if egress.offers(&action) => {
+        Action::SendMedia { .. } if egress.media.is_none() => {
+            action.reply.give(ActionResult::failed(send_media::NO_FILES));
+        }
+        Action::SendMedia { .. } | Action::ThreadCreate { .. } | Action::ThreadRename { .. }
+            if egress.offers(&action) =>
+        {
             chats::enter(egress, action)
         }
         Action::Draft { .. } if egress.offers(&action) => draft::show(egress, action),

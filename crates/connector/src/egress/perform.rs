@@ -6,7 +6,7 @@ use super::action::OutboundAction;
 use super::chats::{ChatKey, FirstPart, Inbox};
 use super::outbox::ActingAs;
 use super::rate_limit::{Permit, Slot};
-use super::{Egress, delete, elsewhere, prompt, threads};
+use super::{Egress, delete, elsewhere, prompt, send_media, threads};
 use crate::telemetry::Counter;
 use angelia_contract::action::Action;
 use angelia_core::clock;
@@ -15,7 +15,7 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::fail;
 use angelia_core::ports::{Accepted, ActionId, ActionOutcome};
 use angelia_core::vault::{Capability, Use};
-use angelia_platforms::{Answer, Delivery, Earlier, Outcome, Progress, Reach};
+use angelia_platforms::{Answer, Delivery, Earlier, Outcome, OutgoingFile, Progress, Reach};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -190,19 +190,21 @@ pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> R
         withdrawn: AtomicBool::new(false),
         not_now: AtomicBool::new(false),
     });
-    let delivery = Delivery {
+    let mut delivery = Delivery {
         id: number,
         received_at: action.received_at,
         target: action.target.clone(),
         action: action.action.clone(),
         answer,
+        file: None,
         earlier,
         progress: progress.clone(),
     };
     let platform = action.platform(&egress);
     let outcome = match prepare(&egress, &action, number, &*progress).await {
         Err(outcome) => outcome,
-        Ok(()) => {
+        Ok(file) => {
+            delivery.file = file;
             permit.made();
             match tokio::time::timeout(within, platform.deliver(delivery)).await {
                 Ok(outcome) => outcome,
@@ -231,15 +233,19 @@ async fn prepare(
     action: &OutboundAction,
     number: ActionId,
     progress: &dyn Progress,
-) -> Result<(), Outcome> {
-    if !matches!(action.action, Action::Prompt { .. } | Action::Delete { .. } | Action::ThreadRename { .. }) {
-        return Ok(());
-    }
-    threads::check(egress, action).await?;
-    delete::check(egress, action).await?;
-    prompt::write_down(egress, action, number).await?;
+) -> Result<Option<OutgoingFile>, Outcome> {
+    let file = match &action.action {
+        Action::SendMedia { .. } => Some(send_media::file(egress, action, number).await?),
+        Action::Prompt { .. } | Action::Delete { .. } | Action::ThreadRename { .. } => {
+            threads::check(egress, action).await?;
+            delete::check(egress, action).await?;
+            prompt::write_down(egress, action, number).await?;
+            None
+        }
+        _ => return Ok(None),
+    };
     let refused = || Outcome::Refused { why: "the sender may not write there any more".into() };
-    progress.still_allowed().then_some(()).ok_or_else(refused)
+    progress.still_allowed().then_some(file).ok_or_else(refused)
 }
 
 /// A call that ended by a panic.

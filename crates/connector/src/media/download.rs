@@ -38,6 +38,11 @@ async fn give(media: &Media, id: &str, headers: &HeaderMap) -> Result<Response> 
     let id = FileId::parse(id).ok_or_else(no_such_file)?;
     let holder = Holder::Instance(record.instance);
     let file = media.ports.records.use_file(&id, &holder).await?.ok_or_else(no_such_file)?;
+    serve(media, &file, headers).await
+}
+
+/// The answer with a file, or the part of it that was asked for.
+pub(super) async fn serve(media: &Media, file: &KeptFile, headers: &HeaderMap) -> Result<Response> {
     let range = headers.get(RANGE).and_then(|value| value.to_str().ok());
     let (status, first, last) = match asked(range, file.size) {
         Asked::Whole => (StatusCode::OK, 0, file.size.saturating_sub(1)),
@@ -45,9 +50,9 @@ async fn give(media: &Media, id: &str, headers: &HeaderMap) -> Result<Response> 
         Asked::Unsatisfiable => return nothing_there(file.size),
     };
     let part = span(first, last, file.size).ok_or_else(no_such_file)?;
-    let turn = media.turns.take(&record.tenant).await?;
-    let opening = media.open(&file, part, turn).await?;
-    let mut answer = head(&file).status(status).header(CONTENT_LENGTH, part.length);
+    let turn = media.turns.take(&file.tenant).await?;
+    let opening = media.open(file, part, turn).await?;
+    let mut answer = head(file).status(status).header(CONTENT_LENGTH, part.length);
     if status == StatusCode::PARTIAL_CONTENT {
         answer = answer.header(CONTENT_RANGE, content_range(first, last, file.size));
     }
@@ -72,14 +77,14 @@ fn nothing_there(size: u64) -> Result<Response> {
 
 impl Media {
     /// Begins to read a part of a file.
-    async fn open(&self, file: &KeptFile, part: Span, turn: Turn) -> Result<Opening> {
+    pub(super) async fn open(&self, file: &KeptFile, part: Span, turn: Turn) -> Result<Opening> {
         let secret = self.keys.open(&file.sealed, &seal::blob_key(&file.tenant, file.blob.as_str()))?;
         let key = BlobKey::from_secret(file.blob.clone(), &secret)?;
         let reader = self.blobs.read(&file.blob, part.from, part.to).await?;
         let Some(reader) = reader else {
             tracing::error!(
                 blob = %file.blob, tenant = %file.tenant,
-                "the bytes of a file are gone; was media/ in the data directory changed?"
+                "the bytes of a file are gone; was media/ in the data directory, or the bucket of media.url, changed?"
             );
             return Err(no_such_file());
         };
@@ -89,7 +94,7 @@ impl Media {
 }
 
 /// A part of a file that is being read: at the most one chunk and the piece behind it are in memory.
-struct Opening {
+pub(super) struct Opening {
     key: BlobKey,
     reader: Box<dyn BlobReader>,
     number: u64,
@@ -111,7 +116,7 @@ impl Opening {
     }
 
     /// The next bytes that were asked for.
-    async fn next(&mut self) -> Result<Option<Bytes>> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>> {
         if self.left == 0 {
             return Ok(None);
         }

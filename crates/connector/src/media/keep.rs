@@ -22,6 +22,8 @@ const QUIET: Duration = Duration::from_secs(30);
 /// What a sender says of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Claims {
+    /// How it is to be referred to, where that is known before.
+    pub(super) file: Option<FileId>,
     pub(super) name: String,
     pub(super) media_type: Option<String>,
 }
@@ -31,6 +33,8 @@ pub(super) struct Claims {
 pub(super) struct Taken {
     pub(super) file: FileId,
     pub(super) size: u64,
+    pub(super) name: String,
+    pub(super) media_type: String,
 }
 
 impl Media {
@@ -54,15 +58,17 @@ impl Media {
         fail::point("file_written");
         let sealed = self.keys.seal(&key.to_secret(), &seal::blob_key(tenant, blob.as_str()))?;
         let media_type = media_type(claims.media_type.as_deref(), &claims.name, &head);
+        let name = safe_name(&claims.name, &media_type);
         let new = NewFile {
+            file: claims.file.unwrap_or_else(FileId::mint),
             tenant: tenant.to_owned(),
             holder,
             blob: blob.clone(),
             sealed: sealed.to_vec(),
             hash,
             size,
-            name: safe_name(&claims.name, &media_type),
-            media_type,
+            name: name.clone(),
+            media_type: media_type.clone(),
             tenant_bytes: self.tenant_bytes,
         };
         let stored = self.ports.records.keep_file(new).await;
@@ -70,7 +76,7 @@ impl Media {
             // If that fails, upkeep finds it.
             let _ = self.blobs.remove(&blob).await;
         }
-        Ok(Taken { file: stored?.file, size })
+        Ok(Taken { file: stored?.file, size, name, media_type })
     }
 }
 

@@ -2,20 +2,26 @@
 //!
 //! A gateway uploads what its agent sends, and fetches what people sent. Both ask with the token
 //! they dial with, and a file is there only for the instance it was meant for: of everything else
-//! everybody hears the same 404.
+//! everybody hears the same 404. What people send is brought here from the provider that has it
+//! (`bring.rs`), and gateways that fetch nothing get a link (`link.rs`).
 
+mod bring;
 mod download;
 mod keep;
+mod link;
+mod outgoing;
 mod sweep;
 mod upload;
 
+pub(crate) use outgoing::{Wanted, why};
+
 use crate::identities::Identities;
 use crate::keyring::Keyring;
-use crate::relay::{Caller, identify};
+use crate::relay::{Caller, Sessions, identify};
 use crate::server::Parts;
+use crate::ssrf_guard::{Guard, no_client};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::GatewayRecord;
-use angelia_core::media::TENANT_BYTES;
 use angelia_core::ports::{Blobs, Ports};
 use axum::Router;
 use axum::http::HeaderMap;
@@ -41,20 +47,33 @@ pub(crate) struct Media {
     blobs: Arc<dyn Blobs>,
     keys: Arc<Keyring>,
     identities: Arc<Identities>,
+    sessions: Arc<Sessions>,
     turns: Turns,
     tenant_bytes: u64,
+    /// For what is behind other people's URLs.
+    guard: Guard,
+    /// Where people reach this server.
+    public_url: String,
 }
 
 impl Media {
-    pub(crate) fn new(parts: &Parts, blobs: Arc<dyn Blobs>) -> Arc<Self> {
-        Arc::new(Self {
+    pub(crate) fn new(
+        parts: &Parts,
+        blobs: Arc<dyn Blobs>,
+        tenant_bytes: u64,
+        public_url: &str,
+    ) -> Result<Arc<Self>> {
+        Ok(Arc::new(Self {
             ports: parts.ports.clone(),
             blobs,
             keys: parts.keys.clone(),
             identities: parts.identities.clone(),
+            sessions: parts.sessions.clone(),
             turns: Turns::default(),
-            tenant_bytes: TENANT_BYTES,
-        })
+            tenant_bytes,
+            guard: Guard::new(false, Vec::new()).map_err(|error| no_client(&error))?,
+            public_url: public_url.trim_end_matches('/').to_owned(),
+        }))
     }
 
     /// Where gateways ask.
@@ -62,13 +81,18 @@ impl Media {
         Router::new()
             .route("/relay/media", post(upload::upload))
             .route("/relay/media/{id}", get(download::download))
+            .route("/media/{link}", get(link::follow))
             .with_state(self)
     }
 
     /// The gateway whose secret signed the request's token.
     fn gateway(&self, headers: &HeaderMap) -> Result<Arc<GatewayRecord>> {
         match identify(&self.identities.now(), headers) {
-            Caller::Gateway(record) => Ok(record),
+            Caller::Gateway(record) => {
+                // Whoever asks here is of a generation that does.
+                self.sessions.update(record.instance, |standing| standing.fetches = true);
+                Ok(record)
+            }
             Caller::Revoked(_) | Caller::Unknown => Err(Error::new(
                 Kind::Unauthorized,
                 "files are for gateways: send the token you dial with as Authorization: Bearer …",

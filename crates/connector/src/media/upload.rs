@@ -28,13 +28,14 @@ async fn take(media: &Media, request: Request) -> Result<Value> {
         return Err(too_large());
     }
     let claims = Claims {
+        file: None,
         name: headers.get(NAME).map(text).unwrap_or_default(),
         media_type: headers.get(CONTENT_TYPE).map(text),
     };
     let body = request.into_body().into_data_stream();
     let body = body.map_err(|_| Error::invalid("the file broke off; send it again"));
     let holder = Holder::Instance(record.instance);
-    let Taken { file, size } = media.keep(&record.tenant, holder, claims, body).await?;
+    let Taken { file, size, .. } = media.keep(&record.tenant, holder, claims, body).await?;
     Ok(json!({ "id": file.as_str(), "size": size }))
 }
 

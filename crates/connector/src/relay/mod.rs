@@ -25,11 +25,13 @@ use crate::cluster::Cluster;
 use crate::egress::Egress;
 use crate::identities::Identities;
 use crate::ingress::Bots;
+use crate::media::Media;
 use crate::refusal_log::RefusalLog;
 use crate::server::{Options, Parts};
 use crate::supervise::Lifecycle;
 use crate::telemetry::Metrics;
 use crate::upkeep::Waker;
+use angelia_contract::descriptor::Descriptor;
 use angelia_core::clock;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::limit::LogThrottle;
@@ -51,6 +53,8 @@ use upgrade::Places;
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// The same while nothing comes over the bus.
 const LOOK_WITHOUT_BUS: Duration = Duration::from_millis(800);
+/// The operation that takes a place for files.
+const SEND_MEDIA: &str = "send_media";
 /// Logs looked at in one read.
 const AT_ONCE: usize = 500;
 
@@ -71,6 +75,11 @@ pub(crate) struct Relay {
     bots: Arc<Bots>,
     /// Where actions go.
     egress: Arc<Egress>,
+    /// Files, if there is a place for them.
+    media: Option<Arc<Media>>,
+    /// The address of this server, and whether it speaks TLS itself.
+    public_url: String,
+    speaks_tls: bool,
     wake: Arc<Waker>,
     memory: Arc<Memory>,
     memory_warning: Mutex<LogThrottle>,
@@ -86,7 +95,12 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    pub(crate) fn new(parts: &Parts, egress: Arc<Egress>, options: &Options) -> Arc<Self> {
+    pub(crate) fn new(
+        parts: &Parts,
+        egress: Arc<Egress>,
+        media: Option<Arc<Media>>,
+        options: &Options,
+    ) -> Arc<Self> {
         let limits = &options.limits;
         Arc::new(Self {
             ports: parts.ports.clone(),
@@ -100,6 +114,9 @@ impl Relay {
             identities: parts.identities.clone(),
             bots: parts.bots.clone(),
             egress,
+            media,
+            public_url: options.public_url.clone(),
+            speaks_tls: options.speaks_tls,
             wake: parts.wake.clone(),
             memory: parts.memory.clone(),
             memory_warning: Mutex::default(),
@@ -115,6 +132,15 @@ impl Relay {
     /// Where gateways dial.
     pub(crate) fn router(self: Arc<Self>) -> Router {
         Router::new().route("/relay", get(upgrade::upgrade)).with_state(self)
+    }
+
+    /// What gateways are told of the bots. Where no files are kept, none can be sent.
+    fn descriptors(&self) -> Vec<Descriptor> {
+        let mut descriptors = self.bots.descriptors();
+        if self.media.is_none() {
+            descriptors.iter_mut().for_each(|it| it.supported_ops.retain(|op| op != SEND_MEDIA));
+        }
+        descriptors
     }
 
     /// Tells live sockets how far their logs are, again and again, and who drains them: finds

@@ -30,6 +30,8 @@ pub(crate) struct Standing {
     pub(crate) signs: Vec<(Arc<str>, Signs)>,
     /// It was seen to stall on two people of one chat.
     pub(crate) one_per_chat: bool,
+    /// It was seen to fetch or send files by reference.
+    pub(crate) fetches: bool,
     /// When its last socket ended, if one did.
     pub(crate) left_at: Option<Mono>,
 }

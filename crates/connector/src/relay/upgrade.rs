@@ -17,7 +17,8 @@ use angelia_core::error::{Error, Kind};
 use angelia_core::identity::{self, GatewayRecord, judge_upgrade};
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, RETRY_AFTER, USER_AGENT};
+use axum::http::header::{AUTHORIZATION, HOST, RETRY_AFTER, USER_AGENT};
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
@@ -25,6 +26,7 @@ use serde_json::json;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
+use url::Url;
 
 angelia_contract::limits! {
     /// One that serves, one that replaces it, and what a dying network leaves behind. Further ones are told to come back. Set by `limits.sockets_per_gateway`.
@@ -36,6 +38,12 @@ const REVOKED_HOLD: Duration = Duration::from_secs(3);
 const RUST_HALF: &str = "angelia-gateway/";
 /// The library of every published gateway, behind the Python it runs on.
 const PUBLISHED: (&str, &str) = ("Python/3.", " websockets/");
+
+/// Where a gateway may say how it wants files, and the answer of one that fetches none.
+const FILES_AS: &str = "angelia-files";
+const LINKS: &str = "links";
+/// Where a proxy says how it was asked.
+const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// Handles the upgrade.
 pub(crate) async fn upgrade(State(relay): State<Arc<Relay>>, mut request: Request) -> Response {
@@ -130,18 +138,42 @@ fn admit(relay: Arc<Relay>, record: Arc<GatewayRecord>, headers: &HeaderMap, soc
     let agent = headers.get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let rust_half = agent.starts_with(RUST_HALF);
     let published = is_published(agent);
+    let wants_links = headers.get(FILES_AS).is_some_and(|value| value == LINKS);
     let profile = PeerProfile {
         interrupts: rust_half,
         parks: !rust_half,
         loses_forwards: published,
         published,
         reads_replies: !published,
+        fetches: !published && !wants_links,
+        wants_links,
     };
-    let session = Box::new(Session::new(relay, record, profile, mailbox, seat));
+    let dialled = dialled(headers, &relay.public_url, relay.speaks_tls);
+    let session = Box::new(Session::new(relay, record, profile, dialled.into(), mailbox, seat));
     socket.serve(move |socket| async move {
         session.run(socket).await;
         drop(place);
     })
+}
+
+/// The address that a gateway dialled, as scheme and host. Files are referred to below it: it is the
+/// one that the gateway can reach, and sends its token to.
+fn dialled(headers: &HeaderMap, public_url: &str, speaks_tls: bool) -> String {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let is_plain = |host: &&str| host.parse::<Authority>().is_ok_and(|host| !host.as_str().contains('@'));
+    let Some(host) = text(HOST.as_str()).filter(is_plain) else {
+        return public_url.trim_end_matches('/').to_owned();
+    };
+    let forwarded = text(FORWARDED_PROTO).map(|proto| proto.split(',').next().unwrap_or_default().trim());
+    let own = Url::parse(public_url).ok();
+    let is_own = own.as_ref().is_some_and(|url| url.scheme() == "https" && url.authority() == host);
+    let scheme = match forwarded {
+        Some(proto) if proto.eq_ignore_ascii_case("https") => "https",
+        Some(proto) if proto.eq_ignore_ascii_case("http") => "http",
+        _ if speaks_tls || is_own => "https",
+        _ => "http",
+    };
+    format!("{scheme}://{host}")
 }
 
 /// What a gateway is told for which there is no connection left.
@@ -208,6 +240,28 @@ impl Drop for Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_below_the_address_that_was_dialled() {
+        let base = |pairs: &[(&str, &str)], tls| {
+            let pairs = pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+            dialled(&pairs.collect::<HeaderMap>(), "https://relay.example/", tls)
+        };
+        assert_eq!(base(&[("host", "10.0.0.7:8765")], false), "http://10.0.0.7:8765");
+        assert_eq!(base(&[("host", "10.0.0.7:8765")], true), "https://10.0.0.7:8765");
+        assert_eq!(base(&[("host", "relay.example")], false), "https://relay.example");
+        assert_eq!(
+            base(&[("host", "in.example"), ("x-forwarded-proto", "https")], false),
+            "https://in.example"
+        );
+        assert_eq!(
+            base(&[("host", "in.example"), ("x-forwarded-proto", "http, https")], true),
+            "http://in.example"
+        );
+        for odd in ["a b", "a/b", "u:p@h", "h?x", ""] {
+            assert_eq!(base(&[("host", odd)], false), "https://relay.example", "{odd}");
+        }
+    }
 
     #[test]
     fn published_gateways_are_told_by_their_library() {

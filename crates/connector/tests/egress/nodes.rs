@@ -62,6 +62,7 @@ impl Node {
             drain: Duration::ZERO,
             source_flags: false,
             identity: IdentityOptions::default(),
+            speaks_tls: false,
             public_url: "http://127.0.0.1".into(),
             notices: Notices::default(),
             limits: Limits::default(),
@@ -70,6 +71,7 @@ impl Node {
             takes_leases: true,
             node: name.into(),
             blobs: None,
+            tenant_file_bytes: angelia_core::media::TENANT_BYTES,
         };
         let server = Server::new(Ports::of(store), subscriber, options).await.unwrap();
         server.start().await.unwrap();

@@ -155,6 +155,7 @@ impl World {
             drain,
             source_flags: false,
             identity: IdentityOptions::default(),
+            speaks_tls: false,
             public_url: "http://127.0.0.1".into(),
             notices,
             limits: Limits::default(),
@@ -163,6 +164,7 @@ impl World {
             takes_leases: true,
             node: name.into(),
             blobs: None,
+            tenant_file_bytes: angelia_core::media::TENANT_BYTES,
         };
         let mut ports = Ports::of(&store);
         if !told_after.is_zero() {

@@ -191,6 +191,7 @@ fn usable(action: &Action) -> Result<Target, Refusal> {
         | Action::Prompt { content, .. }
         | Action::Draft { content, .. }
         | Action::FollowUp { content, .. }
+        | Action::SendMedia { content, .. }
             if content.len() > MAX_CONTENT =>
         {
             unusable(format!("the text is longer than {MAX_CONTENT} bytes"))

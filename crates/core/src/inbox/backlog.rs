@@ -160,6 +160,11 @@ impl Backlog {
         self.held = self.ready.iter().chain(&self.ahead).map(size).sum();
     }
 
+    /// The entries in line, in order.
+    pub fn waiting(&self) -> impl Iterator<Item = &Entry> {
+        self.ready.iter()
+    }
+
     /// Forgets an entry that is done or gone.
     pub fn remove(&mut self, seq: Seq) {
         let mut held = self.held;

@@ -61,6 +61,8 @@ impl FromStr for Holder {
 /// A file whose bytes are where they rest, on its way into the records.
 #[derive(Clone, Debug)]
 pub struct NewFile {
+    /// How it is referred to. One that is there already is kept for longer.
+    pub file: FileId,
     /// Whose it is.
     pub tenant: String,
     /// Who may ask for it.
@@ -129,8 +131,7 @@ pub struct Expired {
 pub trait MediaStore: Records {
     /// Keeps a file. Refused if its tenant has as much as it may.
     fn keep_file(&self, new: NewFile) -> BoxFuture<'_, Result<Stored>> {
-        let file = FileId::mint();
-        change(self, Change::to("keep a file"), move |view| keep(view, &new, &file))
+        change(self, Change::to("keep a file"), move |view| keep(view, &new))
     }
 
     /// A file that `holder` may ask for, and is kept for longer now; `None` of anybody else's, as of
@@ -186,7 +187,12 @@ fn usage(view: &mut View<'_>, tenant: &str) -> Result<TenantFilesRow> {
     Ok(view.get::<TenantFilesRow>((tenant,))?.unwrap_or_else(none))
 }
 
-fn keep(view: &mut View<'_>, new: &NewFile, file: &FileId) -> Result<Stored> {
+fn keep(view: &mut View<'_>, new: &NewFile) -> Result<Stored> {
+    let file = &new.file;
+    if view.get::<FileRow>((file.as_str(),))?.is_some_and(|row| row.holder == new.holder) {
+        touch(view, file)?;
+        return Ok(Stored { file: file.clone(), known: true });
+    }
     let same = view.find::<BlobRow>(BY_HASH, (&*new.tenant, &*new.hash))?.into_iter().next();
     let mut usage = usage(view, &new.tenant)?;
     if usage.files.unsigned_abs() >= TENANT_FILES {

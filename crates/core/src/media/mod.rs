@@ -9,22 +9,31 @@
 //! | How do the bytes rest, and where is the one that is asked for? | `chunks.rs` |
 //! | What is it, and may a page show it? | `kind.rs` |
 //! | What is it called? | `name.rs` |
+//! | How do events carry files? | `attached.rs` |
 //! | Which part of it is wanted? | `range.rs` |
+//! | How long is a recording? | `ogg.rs` |
 //! | Who has it, until when, and does more fit? | `kept.rs` |
 
+mod attached;
 mod chunks;
 mod kept;
 mod kind;
 mod name;
+mod ogg;
 mod range;
 
+pub use attached::{
+    Attached, Brought, Handing, Origin, album, attach, attached, below, hand_over, has_files, readable_size,
+};
 pub use chunks::{BlobKey, CHUNK_BYTES, SEALED_CHUNK_BYTES, Span, sealed_bytes, span};
 pub use kept::{Expired, Holder, KeptFile, MediaStore, NewFile, ORPHAN_AFTER, Stored, TenantFiles};
 pub use kind::{MediaKind, SNIFF_BYTES, kind_of, may_show_inline, media_type};
 pub use name::{disposition, safe_name};
+pub use ogg::opus_duration;
 pub use range::{Asked, asked, content_range};
 
-use crate::secret::random_hex;
+use crate::secret::{hex, random_hex};
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::time::Duration;
 
@@ -39,7 +48,7 @@ angelia_contract::limits! {
     pub const KEPT_FOR: Duration = Duration::from_secs(24 * 3_600), time "for which a file is kept after its agent used it last";
 }
 
-/// The name of a blob or of a file: nobody guesses one.
+/// The name of a blob or of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileId(String);
 
@@ -50,6 +59,19 @@ impl FileId {
     /// A new one.
     pub fn mint() -> Self {
         Self(random_hex::<{ Self::LENGTH / 2 }>())
+    }
+
+    /// The one that these words make, and no others: what is brought again is found by it. It is
+    /// for one holder, so it may be guessed.
+    pub fn named(words: &[&str]) -> Self {
+        let mut hash = Sha256::new();
+        for word in words {
+            hash.update((word.len() as u64).to_be_bytes());
+            hash.update(word);
+        }
+        let mut name = hex(&hash.finalize());
+        name.truncate(Self::LENGTH);
+        Self(name)
     }
 
     /// One that somebody wrote; `None` if it cannot be one. What passes is safe in paths and headers.

@@ -75,6 +75,19 @@ own_words! {
         English: "(Perhaps a repetition: it is not known whether this arrived before.)",
         German: "(Vielleicht eine Wiederholung: Es ist nicht bekannt, ob das schon angekommen ist.)",
     }
+    /// A file is too large to reach the agent.
+    FileTooLarge {
+        English: "Your agent did not get your file: it is larger than can be passed on. Please send a smaller one, \
+                  or a link to it.",
+        German: "Dein Agent hat deine Datei nicht bekommen: Sie ist größer, als weitergegeben werden kann. Bitte \
+                 schicke eine kleinere oder einen Link.",
+    }
+    /// A file could not be passed on to the agent.
+    FileLost {
+        English: "Your agent did not get your file: it could not be fetched. Please send it again.",
+        German: "Dein Agent hat deine Datei nicht bekommen: Sie konnte nicht geholt werden. Bitte schicke sie noch \
+                 einmal.",
+    }
     /// A line waits until the agent has finished what it works on.
     Held {
         English: "Your agent is still busy. Your message is kept and goes to it as soon as it has finished. \

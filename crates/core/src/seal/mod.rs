@@ -33,6 +33,9 @@ pub const ADMIN_TOKEN: &str = "admin_token";
 /// one, for as long as something in the store may need it.
 pub const FORMER_KEY: &str = "former_key";
 
+/// What a link to a file is bound to: it is no row, and stands for itself.
+pub const FILE_LINK: &str = "file link";
+
 /// What a gateway's secret is bound to.
 pub fn gateway_secret(tenant: &str, gateway_id: &str) -> String {
     format!("gateway-secret/{tenant}/{gateway_id}")

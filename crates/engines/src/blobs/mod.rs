@@ -1,7 +1,10 @@
-//! What implements the port of blobs: a folder, and memory for tests.
+//! What implements the port of blobs: a folder, a bucket, and memory for tests.
 
+mod bucket;
 mod folder;
 mod memory;
+mod unfinished;
 
+pub use bucket::{BucketBlobs, Options as BucketOptions};
 pub use folder::FolderBlobs;
 pub use memory::MemoryBlobs;

@@ -6,7 +6,7 @@ use angelia_core::ports::Blobs;
 use angelia_engines::blobs::{FolderBlobs, MemoryBlobs};
 use std::time::Duration;
 
-async fn put(blobs: &impl Blobs, pieces: &[&[u8]]) -> FileId {
+pub(crate) async fn put(blobs: &impl Blobs, pieces: &[&[u8]]) -> FileId {
     let blob = FileId::mint();
     let mut writer = blobs.create(&blob).await.unwrap();
     for piece in pieces {
@@ -16,7 +16,7 @@ async fn put(blobs: &impl Blobs, pieces: &[&[u8]]) -> FileId {
     blob
 }
 
-async fn get(blobs: &impl Blobs, blob: &FileId, from: u64, to: u64) -> Option<Vec<u8>> {
+pub(crate) async fn get(blobs: &impl Blobs, blob: &FileId, from: u64, to: u64) -> Option<Vec<u8>> {
     let mut reader = blobs.read(blob, from, to).await.unwrap()?;
     let mut read = Vec::new();
     while let Some(piece) = reader.next().await.unwrap() {
@@ -26,11 +26,11 @@ async fn get(blobs: &impl Blobs, blob: &FileId, from: u64, to: u64) -> Option<Ve
     Some(read)
 }
 
-async fn names(blobs: &impl Blobs) -> Vec<FileId> {
+pub(crate) async fn names(blobs: &impl Blobs) -> Vec<FileId> {
     blobs.list(None, 100).await.unwrap().into_iter().map(|listing| listing.blob).collect()
 }
 
-async fn what_is_put_is_read_whole_and_in_parts(blobs: impl Blobs) {
+pub(crate) async fn what_is_put_is_read_whole_and_in_parts(blobs: impl Blobs) {
     let blob = put(&blobs, &[b"one ", b"", b"two"]).await;
     assert_eq!(get(&blobs, &blob, 0, 7).await.unwrap(), b"one two");
     assert_eq!(get(&blobs, &blob, 2, 5).await.unwrap(), b"e t");
@@ -43,7 +43,7 @@ async fn what_is_put_is_read_whole_and_in_parts(blobs: impl Blobs) {
     blobs.remove(&blob).await.unwrap();
 }
 
-async fn nobody_sees_what_is_not_finished(blobs: impl Blobs) {
+pub(crate) async fn nobody_sees_what_is_not_finished(blobs: impl Blobs) {
     let blob = FileId::mint();
     let mut writer = blobs.create(&blob).await.unwrap();
     writer.write(b"half".to_vec().into()).await.unwrap();
@@ -57,7 +57,7 @@ async fn nobody_sees_what_is_not_finished(blobs: impl Blobs) {
     );
 }
 
-async fn a_short_object_is_not_taken_for_whole(blobs: impl Blobs) {
+pub(crate) async fn a_short_object_is_not_taken_for_whole(blobs: impl Blobs) {
     let blob = put(&blobs, &[b"short"]).await;
     let longer = match blobs.read(&blob, 0, 9).await {
         Ok(Some(mut reader)) => loop {
@@ -73,7 +73,7 @@ async fn a_short_object_is_not_taken_for_whole(blobs: impl Blobs) {
     assert!(longer.is_err());
 }
 
-async fn objects_are_listed_in_order_and_page_by_page(blobs: impl Blobs) {
+pub(crate) async fn objects_are_listed_in_order_and_page_by_page(blobs: impl Blobs) {
     let mut made = Vec::new();
     for number in 0..30u8 {
         made.push(put(&blobs, &[&[number]]).await);

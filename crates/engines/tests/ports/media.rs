@@ -7,6 +7,7 @@ use angelia_core::records::Records;
 
 fn new(tenant: &str, instance: i64, hash: &str, size: u64) -> NewFile {
     NewFile {
+        file: FileId::mint(),
         tenant: tenant.into(),
         holder: Holder::Instance(InstanceId(instance)),
         blob: FileId::mint(),

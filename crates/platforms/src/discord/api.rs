@@ -4,7 +4,7 @@ use super::api_error::{ApiError, OutageBackoff, read_error, wait_of};
 use crate::arrival_window::ArrivalWindow;
 use crate::kit::{self, Answer, Client, Provider};
 use crate::nodes::Nodes;
-use crate::platform::Reach;
+use crate::platform::{OutgoingFile, Reach};
 use angelia_core::clock;
 use angelia_core::directory::BotKey;
 use angelia_core::error::{Error, Result};
@@ -12,6 +12,7 @@ use angelia_core::limit::{Gcra, Rate};
 use angelia_core::secret::Secret;
 use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::multipart::Form;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
@@ -23,7 +24,7 @@ use twilight_http_ratelimiting::{Endpoint, RateLimitHeaders, RateLimiter};
 
 const PAGE: &str = "something on the way to Discord answered in its place";
 
-static DISCORD: Provider = Provider {
+pub(super) static DISCORD: Provider = Provider {
     name: "Discord",
     url: "https://discord.com",
     // Discord asks bots to say who made them.
@@ -78,11 +79,13 @@ pub(super) struct Call {
     /// own, and what follows it.
     lent: Option<(Secret, &'static str)>,
     body: Option<Value>,
+    /// What is sent along.
+    file: Option<OutgoingFile>,
 }
 
 impl Call {
     pub(super) fn new(method: Method, path: impl Into<String>) -> Self {
-        Self { method, path: path.into(), lent: None, body: None }
+        Self { method, path: path.into(), lent: None, body: None, file: None }
     }
 
     pub(super) fn get(path: impl Into<String>) -> Self {
@@ -92,6 +95,11 @@ impl Call {
     /// With this as its body.
     pub(super) fn json(self, body: Value) -> Self {
         Self { body: Some(body), ..self }
+    }
+
+    /// With a file, which its body describes.
+    pub(super) fn with_file(self, file: OutgoingFile) -> Self {
+        Self { file: Some(file), ..self }
     }
 
     /// With one more field in its body.
@@ -153,6 +161,11 @@ impl Api {
     /// Other nodes make calls as this bot, too.
     pub(super) fn among(&self, nodes: Arc<dyn Nodes>, bot: BotKey) {
         let _ = self.others.nodes.set((nodes, bot));
+    }
+
+    /// The line that calls are made on.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
     }
 
     /// Makes a call and reads its answer.
@@ -230,9 +243,15 @@ impl Api {
         if call.lent.is_none() {
             request = request.header(AUTHORIZATION, self.authorization.clone());
         }
-        if let Some(body) = &call.body {
-            request = request.json(body);
-        }
+        request = match (&call.body, &call.file) {
+            (Some(body), Some(file)) => {
+                let form = Form::new().text("payload_json", body.to_string());
+                let within = DISCORD.call_within + file.takes();
+                request.timeout(within).multipart(form.part("files[0]", file.part().await?))
+            }
+            (Some(body), None) => request.json(body),
+            (None, _) => request,
+        };
         self.client.call(request).await
     }
 

@@ -32,6 +32,7 @@ pub fn descriptor() -> Descriptor {
             "delete",
             "thread_create",
             "thread_rename",
+            "send_media",
         ]
         .map(String::from)
         .to_vec(),

@@ -8,6 +8,7 @@ mod chats;
 mod check;
 mod commands;
 mod descriptor;
+mod files;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -24,6 +25,7 @@ mod press;
 mod react;
 mod sanitize;
 mod send;
+mod send_media;
 mod shard;
 mod spread;
 mod take;

@@ -2,13 +2,15 @@
 
 use super::NAME;
 use super::chats::Spot;
-use super::parse::{Attachment, Message, Referenced, Snapshot, User};
+use super::files::STICKERS;
+use super::parse::{Attachment, Message, Referenced, Snapshot, Sticker, User};
 use crate::kit::attached;
 use crate::kit::context::Author;
 use angelia_contract::event::{Event, Media, ReplyTo, message_type};
 use angelia_contract::source::{Source, chat_type};
 use angelia_core::context::quoted;
 use angelia_core::directory::ChatKind;
+use angelia_core::media::{Origin, attach};
 use serde_json::Map;
 
 /// The flag of a message that is a recording.
@@ -119,8 +121,7 @@ pub(super) fn event(message: &Message, spot: &Spot, text: &str, writing: Writing
         message_id: Some(message.id.0.clone()),
         reply_to_message_id,
         reply_to: answered.map(|answered| reply_to(answered, writing.own_id)),
-        media_urls: message.attachments.iter().map(|file| file.url.clone()).collect(),
-        media: message.attachments.iter().map(|file| media(file, message.flags.0)).collect(),
+        media: rows(message),
         source: source(message, spot, writing),
         ..Event::default()
     }
@@ -211,18 +212,38 @@ fn note(files: &[Attachment], flags: Option<u64>) -> String {
     }))
 }
 
-fn media(file: &Attachment, flags: Option<u64>) -> Media {
+/// The rows of what a message shows: its files, and its stickers behind them.
+fn rows(message: &Message) -> Vec<Media> {
+    let files = message.attachments.iter().map(|file| row(file, message.flags.0));
+    files.chain(message.sticker_items.iter().filter_map(sticker)).collect()
+}
+
+fn row(file: &Attachment, flags: Option<u64>) -> Media {
     let mut extra = Map::new();
     extra.insert("kind".into(), type_of_file(file, flags).into());
     if let Some(size) = file.size.0 {
         extra.insert("size".into(), size.into());
     }
-    Media {
-        url: file.url.clone(),
-        mime: file.content_type.0.clone(),
-        filename: file.filename.0.clone(),
-        extra,
-    }
+    let (mime, filename) = (file.content_type.0.clone(), file.filename.0.clone());
+    let mut row = Media { url: file.url.clone(), mime, filename, extra };
+    attach(&mut row, &Origin { at: file.url.clone(), album: None });
+    row
+}
+
+/// The row of a sticker, unless it is one of those that only Discord can draw.
+fn sticker(sticker: &Sticker) -> Option<Media> {
+    let (ending, mime) = match sticker.format_type.0? {
+        1 | 2 => ("png", "image/png"),
+        4 => ("gif", "image/gif"),
+        _ => return None,
+    };
+    let id =
+        sticker.id.0.as_ref().map(|id| id.0.as_str()).filter(|id| id.bytes().all(|b| b.is_ascii_digit()))?;
+    let filename = Some(format!("{}.{ending}", sticker.name));
+    let mut row = Media { mime: Some(mime.into()), filename, ..Media::default() };
+    row.extra.insert("kind".into(), message_type::STICKER.into());
+    attach(&mut row, &Origin { at: format!("{STICKERS}{id}.{ending}"), album: None });
+    Some(row)
 }
 
 fn reply_to(answered: &Referenced, own_id: &str) -> ReplyTo {

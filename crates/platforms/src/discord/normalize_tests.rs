@@ -165,11 +165,14 @@ fn files_are_named_by_kind() {
     assert_eq!(with("/stop", 0, "image/png").text, "/stop", "a bare command stays one");
     let event = with("look", 0, "image/png");
     assert_eq!(event.text, "look\n[photo x]");
-    assert_eq!(event.media_urls, ["https://cdn/x"]);
+    assert!(event.media_urls.is_empty(), "they are written when it goes");
     let media = serde_json::to_value(&event.media[0]).unwrap();
     assert_eq!(
         media,
-        json!({"url": "https://cdn/x", "mime": "image/png", "filename": "x", "kind": "photo", "size": 7})
+        json!({
+            "url": "https://cdn/x", "mime": "image/png", "filename": "x", "kind": "photo", "size": 7,
+            "angelia_file": {"at": "https://cdn/x"}
+        })
     );
     assert_eq!(with("/new", 0, "image/png").message_type, "command");
 }
@@ -194,10 +197,14 @@ fn what_is_said_without_words_is_put_into_words() {
         let mut message = message(wordless);
         spell_out(&mut message);
         let event = event_of(&message, &dm());
-        (event.text, event.message_type, event.media_urls.len())
+        (event.text, event.message_type, event.media.len())
     };
     let sticker = said(json!({"sticker_items": [{"id": "1", "name": "wave"}]}));
     assert_eq!(sticker, ("[sticker wave]".into(), "sticker".into(), 0));
+    let drawn = said(
+        json!({"sticker_items": [{"id": "1", "name": "wave", "format_type": 1}, {"id": "2", "name": "lottie", "format_type": 3}]}),
+    );
+    assert_eq!(drawn, ("[sticker wave] [sticker lottie]".into(), "sticker".into(), 1));
     let poll = said(json!({"poll": {"question": {"text": "when?"}, "answers": []}}));
     assert_eq!(poll, ("[poll: when?]".into(), "text".into(), 0));
     let picture = json!({"url": "https://cdn/x", "content_type": "image/png"});

@@ -50,6 +50,8 @@ pub(super) struct Message {
 /// A sticker.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Sticker {
+    pub(super) id: Lenient<Id>,
+    pub(super) format_type: Lenient<u64>,
     pub(super) name: String,
 }
 

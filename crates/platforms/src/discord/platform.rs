@@ -11,7 +11,7 @@ use crate::commands::BotCommands;
 use crate::health::{Checkup, Health};
 use crate::ingress::Ingress;
 use crate::kit::{Account, refused};
-use crate::platform::{Answer, Delivery, Outcome, Platform};
+use crate::platform::{Answer, Delivery, FetchedFile, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_core::commands::{Plan, Shown};
@@ -110,6 +110,10 @@ impl Platform for Discord {
                 None => Outcome::Refused { why: "this is not a chat".into() },
             }
         })
+    }
+
+    fn fetch_file<'a>(&'a self, at: &'a str) -> BoxFuture<'a, Result<FetchedFile>> {
+        Box::pin(self.fetch(at))
     }
 
     fn typing<'a>(

@@ -7,7 +7,7 @@ use super::pieces::{Pieces, nonce, parts};
 use super::platform::NONCE_LIFE;
 use super::{Discord, address, press};
 use crate::ingress::STORE_AGAIN;
-use crate::kit::refused;
+use crate::kit::{NO_FILE, refused};
 use crate::platform::{Delivery, Earlier, Outcome, Progress, Reach};
 use angelia_contract::action::Action;
 use angelia_core::clock::{self, Mono};
@@ -44,7 +44,7 @@ impl Posted {
 impl Discord {
     /// Performs an action in the channel it was checked for.
     pub(super) async fn perform(&self, delivery: Delivery, channel: &str) -> Outcome {
-        let Delivery { id, action, answer, earlier, progress, .. } = delivery;
+        let Delivery { id, action, answer, earlier, progress, file, .. } = delivery;
         // What nonces begin with: the same for all of a store's life, another for every
         // store. One that was made anew counts its actions from the start while Discord
         // still remembers what the old one said.
@@ -59,6 +59,10 @@ impl Discord {
             (Action::Prompt { content, reply_to, options, .. }, _) => {
                 work.ask(&content, reply_to.as_deref(), &prompts::choices(&options)).await
             }
+            (Action::SendMedia { content, reply_to, .. }, _) => match file {
+                Some(file) => work.show_file(&file, &content, reply_to.as_deref()).await,
+                None => Err(refused(NO_FILE)),
+            },
             (Action::Delete { message_id, .. }, _) => work.delete(&message_id).await,
             (Action::ThreadCreate { thread_name, message_id, .. }, _) => {
                 fail::point("action_sending");

@@ -74,6 +74,14 @@ impl ApiError {
         Self::new(ErrorKind::Unknown, why)
     }
 
+    /// What it means for something that was only to be read: that may be asked again.
+    pub(crate) fn of_read(self) -> Error {
+        match self.kind {
+            ErrorKind::Unknown => Error::unavailable(self.why),
+            _ => self.into(),
+        }
+    }
+
     /// What it means for an action.
     pub(crate) fn outcome(self) -> Outcome {
         let Self { kind, why } = self;

@@ -3,9 +3,12 @@
 //! An address may contain a token, so no error of the HTTP client leaves this file as it is.
 
 use super::{ApiError, ErrorKind};
-use crate::platform::Reach;
+use crate::platform::{FetchedFile, Reach};
 use angelia_core::error::{Error, Result};
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
+use reqwest::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, redirect};
 use serde::de::DeserializeOwned;
 use std::sync::OnceLock;
@@ -117,6 +120,40 @@ pub(crate) struct Answer {
     pub(crate) body: Vec<u8>,
 }
 
+/// An answer whose body was not read yet.
+pub(crate) struct Opened {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) bytes: BoxStream<'static, Result<Bytes>>,
+}
+
+impl Opened {
+    /// The file that it is, unless the provider says no. Whether that is for good its status tells.
+    pub(crate) fn file(self, provider: &Provider) -> Result<FetchedFile> {
+        let Self { status, headers, bytes } = self;
+        let name = provider.name;
+        match status {
+            200 => {
+                let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+                let media_type = text(CONTENT_TYPE).map(str::to_owned);
+                Ok(FetchedFile { name: text(CONTENT_DISPOSITION).and_then(file_name), media_type, bytes })
+            }
+            403 | 404 | 410 => Err(Error::not_found(format!("{name} does not have it any more"))),
+            _ => Err(Error::unavailable(format!("{name} answered with HTTP status {status}"))),
+        }
+    }
+}
+
+/// The name in a `Content-Disposition`. It is shown to people, and made safe where that happens.
+fn file_name(disposition: &str) -> Option<String> {
+    let (_, rest) = disposition.split_once("filename=")?;
+    let name = match rest.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next()?,
+        None => rest.split(';').next()?.trim(),
+    };
+    Some(name.to_owned()).filter(|name| !name.is_empty())
+}
+
 impl Answer {
     /// How many seconds its header asks to wait.
     pub(crate) fn retry_after(&self) -> Option<u64> {
@@ -144,6 +181,27 @@ impl Client {
     pub(crate) fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, ApiError> {
         let url = format!("{}{path}", self.root);
         Ok(self.client()?.request(method, url).timeout(self.provider.call_within))
+    }
+
+    /// A request for a file that the provider says is there. It carries no credential.
+    pub(crate) fn elsewhere(&self, url: &Url) -> Result<RequestBuilder, ApiError> {
+        Ok(self.client()?.get(url.clone()).timeout(self.provider.call_within))
+    }
+
+    /// Whether a URL leads to the provider: over TLS to one of these hosts, or to whoever is called
+    /// in its place.
+    pub(crate) fn leads_there(&self, url: &Url, hosts: &[&str]) -> bool {
+        if self.is_own() {
+            return url.scheme() == "https"
+                && url.port().is_none()
+                && url.host_str().is_some_and(|host| hosts.contains(&host));
+        }
+        Url::parse(&self.root).is_ok_and(|root| root.host_str() == url.host_str())
+    }
+
+    /// The address that is called: scheme and host.
+    pub(crate) fn root(&self) -> &str {
+        &self.root
     }
 
     fn client(&self) -> Result<&reqwest::Client, ApiError> {
@@ -175,6 +233,17 @@ impl Client {
             body.extend_from_slice(&chunk);
         }
         Ok(Answer { status, headers, body })
+    }
+
+    /// Makes a call that answers with a file, and begins to read that. The time of the request is
+    /// that of the whole transfer.
+    pub(crate) async fn open(&self, request: RequestBuilder) -> Result<Opened, ApiError> {
+        let answer = request.send().await.map_err(|error| self.provider.unanswered(&error))?;
+        let status = answer.status().as_u16();
+        let headers = answer.headers().clone();
+        let name = self.provider.name;
+        let bytes = answer.bytes_stream().map_err(move |_| Error::unavailable(format!("{name} broke off")));
+        Ok(Opened { status, headers, bytes: bytes.boxed() })
     }
 
     /// Reads an answer that says yes.
@@ -217,6 +286,36 @@ mod tests {
         assert_eq!(kind(429, Some(7)), limited(Duration::from_secs(7)));
         assert_eq!(kind(429, None), limited(PROVIDER.default_pause));
         assert_eq!(kind(429, Some(u64::MAX)), limited(PROVIDER.longest_pause));
+    }
+
+    #[test]
+    fn a_file_is_fetched_from_the_provider_and_nobody_else() {
+        let own = client(None).unwrap();
+        let leads =
+            |client: &Client, url: &str| client.leads_there(&Url::parse(url).unwrap(), &["cdn.acme.test"]);
+        assert!(leads(&own, "https://cdn.acme.test/a?b=c"));
+        for odd in [
+            "http://cdn.acme.test/a",
+            "https://acme.test/a",
+            "https://cdn.acme.test:444/a",
+            "https://cdn.acme.test.evil/a",
+        ] {
+            assert!(!leads(&own, odd), "{odd}");
+        }
+        let other = client(Some("http://10.0.0.1:4000")).unwrap();
+        assert!(leads(&other, "http://10.0.0.1:4001/a") && !leads(&other, "https://cdn.acme.test/a"));
+    }
+
+    #[test]
+    fn a_name_is_read_from_the_header() {
+        for (disposition, name) in [
+            ("attachment; filename=\"a b.pdf\"", Some("a b.pdf")),
+            ("attachment; filename=a.pdf; size=3", Some("a.pdf")),
+            ("attachment; filename=\"\"", None),
+            ("inline", None),
+        ] {
+            assert_eq!(file_name(disposition).as_deref(), name, "{disposition}");
+        }
     }
 
     #[test]

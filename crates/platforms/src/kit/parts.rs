@@ -90,6 +90,9 @@ pub(crate) fn cut(text: &str, limit: usize, unit: Unit) -> Vec<String> {
     parts.into_iter().map(|part| part.text).collect()
 }
 
+/// What is said of a `send_media` whose file is not at hand.
+pub(crate) const NO_FILE: &str = "the file is not there";
+
 /// An outcome that would be the same again.
 pub(crate) fn refused(why: impl Into<String>) -> Outcome {
     Outcome::Refused { why: why.into() }

@@ -2,12 +2,16 @@
 
 use super::parse::{Files, Page, sid};
 use super::{Config, date, refusal};
-use crate::kit::{ApiError, Client, Provider};
-use angelia_core::error::Result;
+use crate::kit::{ApiError, Client, Opened, Provider};
+use crate::platform::FetchedFile;
+use angelia_core::error::{Error, Result};
 use angelia_core::secret::Secret;
+use reqwest::header::LOCATION;
 use reqwest::{Method, RequestBuilder};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use std::time::Duration;
+use url::Url;
 use url::form_urlencoded::Serializer;
 
 /// Who is called. The longest answer is a page of messages, some 200 kB.
@@ -19,6 +23,8 @@ static TWILIO: Provider = Provider {
 };
 /// The version of the API, which every path begins with.
 const VERSION: &str = "2010-04-01";
+/// How long the transfer of a file may take.
+const FETCH_WITHIN: Duration = Duration::from_secs(110);
 /// Messages on a page.
 const PAGE: usize = 100;
 
@@ -70,14 +76,16 @@ impl Api {
         Ok(Self { client, account: config.account_sid.clone(), token: config.auth_token.clone() })
     }
 
-    /// Sends a message; answers its id. Receipts for it go to `callback`.
+    /// Sends a message, with the picture behind a link; answers its id. Receipts for it go to `callback`.
     pub(super) async fn send(
         &self,
         [from, to]: [&str; 2],
         body: &str,
+        picture: Option<&str>,
         callback: Option<&str>,
     ) -> Result<String, ApiError> {
         let mut fields = vec![("To", to), ("From", from), ("Body", body)];
+        fields.extend(picture.map(|picture| ("MediaUrl", picture)));
         fields.extend(callback.map(|callback| ("StatusCallback", callback)));
         let request = self.request(Method::POST, &self.path("Messages.json"))?;
         let request =
@@ -104,6 +112,24 @@ impl Api {
     /// The files of a message.
     pub(super) async fn files(&self, message: &str) -> Result<Files, ApiError> {
         self.get(&self.path(&format!("Messages/{message}/Media.json"))).await
+    }
+
+    /// Begins to fetch a file. Twilio says where it is, and there our credential is nobody's business.
+    pub(super) async fn fetch(&self, at: &str) -> Result<FetchedFile> {
+        let request = self.request(Method::GET, &self.path(at)).map_err(ApiError::of_read)?;
+        let mut opened = self.open(request).await?;
+        if matches!(opened.status, 301 | 302 | 303 | 307 | 308) {
+            let to = opened.headers.get(LOCATION).and_then(|to| to.to_str().ok());
+            let to = to.and_then(|to| Url::parse(to).ok());
+            let to = to.filter(|to| to.scheme() == "https" || self.client.leads_there(to, &[]));
+            let to = to.ok_or_else(|| Error::not_found("Twilio does not say where it is"))?;
+            opened = self.open(self.client.elsewhere(&to).map_err(ApiError::of_read)?).await?;
+        }
+        opened.file(&TWILIO)
+    }
+
+    async fn open(&self, request: RequestBuilder) -> Result<Opened> {
+        self.client.open(request.timeout(FETCH_WITHIN)).await.map_err(ApiError::of_read)
     }
 
     /// Where a file of a message is, as Twilio tells it to webhooks; `None` behind

@@ -17,7 +17,7 @@ pub fn descriptor() -> Descriptor {
                         by length, so be brief."
                 .into(),
         pii_safe: true,
-        supported_ops: ["send", "get_chat_info", "react", "prompt"].map(String::from).to_vec(),
+        supported_ops: ["send", "get_chat_info", "react", "prompt", "send_media"].map(String::from).to_vec(),
         ..Descriptor::default()
     }
 }

@@ -5,6 +5,7 @@ use super::parse::{Attachment, Received};
 use crate::kit::attached;
 use crate::kit::inbound::from_person;
 use angelia_contract::event::{Event, Media, message_type};
+use angelia_core::media::{Origin, attach};
 
 /// What an agent reads of a message with nothing in it.
 const EMPTY: &str = "[empty message]";
@@ -20,12 +21,10 @@ pub(super) fn event(received: &Received, source_flags: bool) -> Event {
         None if text.starts_with('/') => message_type::COMMAND,
         None => message_type::TEXT,
     };
-    let urls = received.media.iter().filter(|file| !file.url.is_empty());
     Event {
         text,
         message_type: message_type.into(),
         message_id: Some(received.sid.clone()),
-        media_urls: urls.map(|file| file.url.clone()).collect(),
         media: received.media.iter().map(row).collect(),
         source: from_person(NAME, &received.from, &received.sid, source_flags),
         ..Event::default()
@@ -49,6 +48,9 @@ fn kind(file: &Attachment) -> (&'static str, &'static str) {
 fn row(file: &Attachment) -> Media {
     let mut media = Media { url: file.url.clone(), mime: file.mime.clone(), ..Media::default() };
     media.extra.insert("kind".into(), kind(file).0.into());
+    if let Some(at) = file.at.clone() {
+        attach(&mut media, &Origin { at, album: None });
+    }
     media
 }
 
@@ -64,7 +66,11 @@ mod tests {
     use serde_json::json;
 
     fn received(body: &str, mimes: &[&str]) -> Received {
-        let file = |mime: &&str| Attachment { url: format!("https://x/{mime}"), mime: Some((*mime).into()) };
+        let file = |mime: &&str| Attachment {
+            url: format!("https://x/{mime}"),
+            at: Some("a".into()),
+            mime: Some((*mime).into()),
+        };
         Received {
             sid: "SM1".into(),
             from: "+15550199".into(),
@@ -106,7 +112,8 @@ mod tests {
         ] {
             let event = event(&received("", &[mime]), false);
             assert_eq!((event.message_type.as_str(), event.text.as_str()), (message_type, text), "{mime}");
-            assert_eq!(event.media_urls, [format!("https://x/{mime}")]);
+            assert!(event.media_urls.is_empty(), "that is written when it goes");
+            assert_eq!(event.media[0].extra["angelia_file"]["at"], "a");
             assert_eq!(
                 (event.media[0].mime.as_deref(), &event.media[0].extra["kind"]),
                 (Some(mime), &json!(message_type))

@@ -36,8 +36,25 @@ pub(super) struct Received {
 pub(super) struct Attachment {
     /// Where it is; empty if nobody can tell.
     pub(super) url: String,
+    /// What it is fetched by.
+    pub(super) at: Option<String>,
     /// What it is.
     pub(super) mime: Option<String>,
+}
+
+/// What a file of a message is fetched by, below the account; `None` if the ids are none.
+pub(super) fn file_at(message: &str, file: &str) -> Option<String> {
+    let is_plain = |id: &str| {
+        !id.is_empty() && id.len() <= MAX_SID && id.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    (is_plain(message) && is_plain(file)).then(|| format!("Messages/{message}/Media/{file}"))
+}
+
+/// The same of an address that Twilio names.
+fn at_address(url: &str) -> Option<String> {
+    let mut parts = url.split('/').rev();
+    let (file, media, message, messages) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    file_at(message, file).filter(|_| (messages, media) == ("Messages", "Media"))
 }
 
 /// What became of a message that was sent.
@@ -105,14 +122,11 @@ impl Fields {
     fn media(&self) -> Vec<Attachment> {
         let count = self.get("NumMedia").and_then(|count| count.parse().ok()).unwrap_or(0_usize);
         let short = |text: &&str| !text.is_empty() && text.len() <= MAX_MEDIA_TEXT;
-        let one = |number: usize| Attachment {
-            url: self
-                .get(&format!("MediaUrl{number}"))
-                .filter(short)
-                .filter(|url| is_open(url))
-                .unwrap_or_default()
-                .into(),
-            mime: self.get(&format!("MediaContentType{number}")).filter(short).map(str::to_owned),
+        let one = |number: usize| {
+            let url = self.get(&format!("MediaUrl{number}")).filter(short);
+            let mime = self.get(&format!("MediaContentType{number}")).filter(short).map(str::to_owned);
+            let shown = url.filter(|url| is_open(url)).unwrap_or_default();
+            Attachment { at: url.and_then(at_address), url: shown.into(), mime }
         };
         (0..count.min(MAX_MEDIA)).map(one).collect()
     }
@@ -246,6 +260,17 @@ mod tests {
         assert!(is_other("MessageSid=SM1&From=whatsapp%3A%2B15550199&To=whatsapp%3A%2B15550100"));
         assert!(is_other("From=messenger%3A123&To=%2B15550100"));
         assert!(!is_other("From=%2B15550199&To=%2B15550100&Body=a%3Ab") && !is_other(""));
+    }
+
+    #[test]
+    fn a_file_is_fetched_by_its_place_below_the_account() {
+        let at = at_address("https://api.twilio.com/2010-04-01/Accounts/AC1/Messages/MM1/Media/ME1");
+        assert_eq!(at.as_deref(), Some("Messages/MM1/Media/ME1"));
+        for odd in
+            ["https://api.twilio.com/Media/ME1", "", "x/Messages/../Media/ME1", "x/Messages/MM1/Media/a%2fb"]
+        {
+            assert_eq!(at_address(odd), None, "{odd}");
+        }
     }
 
     #[test]

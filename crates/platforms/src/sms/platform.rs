@@ -5,7 +5,7 @@ use super::{Sms, descriptor, webhook};
 use crate::ingress::Ingress;
 use crate::kit::Account;
 use crate::kit::health::Checkup;
-use crate::platform::{Delivery, Outcome, Platform};
+use crate::platform::{Delivery, FetchedFile, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::source::chat_type;
@@ -36,6 +36,10 @@ impl Platform for Sms {
 
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome> {
         Box::pin(self.perform(delivery))
+    }
+
+    fn fetch_file<'a>(&'a self, at: &'a str) -> BoxFuture<'a, Result<FetchedFile>> {
+        Box::pin(self.api.fetch(at))
     }
 
     fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {

@@ -1,7 +1,7 @@
 //! What was received while nobody listened. Twilio posts a message once; what
 //! did not get through then is in its list.
 
-use super::parse::{Attachment, Listed, ListedFile, MAX_MEDIA, Received, sid};
+use super::parse::{Attachment, Listed, ListedFile, MAX_MEDIA, Received, file_at, sid};
 use super::take::Took;
 use super::{Sms, address, date};
 use crate::ingress::Ingress;
@@ -257,10 +257,10 @@ impl Sms {
     }
 
     async fn files(&self, message: &str) -> Result<Vec<Attachment>, ApiError> {
-        let address = |file: &str| self.api.file_url(message, file);
-        let one = |file: ListedFile| Attachment {
-            url: sid(file.sid.as_deref()).and_then(|file| address(&file)).unwrap_or_default(),
-            mime: file.content_type,
+        let one = |file: ListedFile| {
+            let id = sid(file.sid.as_deref());
+            let url = id.as_ref().and_then(|id| self.api.file_url(message, id)).unwrap_or_default();
+            Attachment { url, at: id.and_then(|id| file_at(message, &id)), mime: file.content_type }
         };
         Ok(self.api.files(message).await?.media_list.into_iter().take(MAX_MEDIA).map(one).collect())
     }

@@ -4,10 +4,11 @@
 //! that quotes it.
 
 use crate::arrival_window::ArrivalWindow;
-use crate::kit::{ApiError, Client, ErrorKind, Lenient, Provider};
+use crate::kit::{ApiError, Client, ErrorKind, Lenient, Opened, Provider};
 use angelia_core::error::Result;
 use angelia_core::secret::Secret;
-use reqwest::Method;
+use reqwest::multipart::Form;
+use reqwest::{Method, RequestBuilder};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -41,6 +42,8 @@ pub(super) struct Api {
     client: Client,
     /// What every path begins with, token and all.
     base: Secret,
+    /// The same of files.
+    files: Secret,
     arrivals: ArrivalWindow,
 }
 
@@ -66,7 +69,8 @@ impl Api {
     pub(super) fn new(api_url: Option<&str>, token: &Secret) -> Result<Self> {
         let client = Client::new(&TELEGRAM, api_url)?;
         let base = Secret::new(format!("/bot{}/", token.expose()));
-        Ok(Self { client, base, arrivals: ArrivalWindow::of(MESSAGES_PER_SECOND) })
+        let files = Secret::new(format!("/file/bot{}/", token.expose()));
+        Ok(Self { client, base, files, arrivals: ArrivalWindow::of(MESSAGES_PER_SECOND) })
     }
 
     /// Calls a method that Telegram counts as a message, if it may still be
@@ -86,6 +90,31 @@ impl Api {
         self.call(method, body).await
     }
 
+    /// Begins to read a file.
+    pub(super) async fn open(&self, path: &str, within: Duration) -> Result<Opened, ApiError> {
+        let path = format!("{}{path}", self.files.expose());
+        self.client.open(self.client.request(Method::GET, &path)?.timeout(within)).await
+    }
+
+    /// The same with a form, which takes longer than a call by so much.
+    pub(super) async fn upload<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        form: Form,
+        longer: Duration,
+        may: impl Fn() -> bool,
+    ) -> Result<T, ApiError> {
+        let Some(_inside) = self.arrivals.enter().await else {
+            return Err(ApiError::unavailable("Telegram does not answer"));
+        };
+        if !may() {
+            return Err(ApiError::withdrawn());
+        }
+        let path = format!("{}{method}", self.base.expose());
+        let request = self.client.request(Method::POST, &path)?.timeout(CALL_WITHIN + longer);
+        self.ask(method, request.multipart(form)).await
+    }
+
     /// Calls a method and reads its result.
     pub(super) async fn call<T: DeserializeOwned>(&self, method: &str, body: &Value) -> Result<T, ApiError> {
         self.call_within(method, body, CALL_WITHIN).await
@@ -100,6 +129,10 @@ impl Api {
     ) -> Result<T, ApiError> {
         let path = format!("{}{method}", self.base.expose());
         let request = self.client.request(Method::POST, &path)?.timeout(within).json(body);
+        self.ask(method, request).await
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, method: &str, request: RequestBuilder) -> Result<T, ApiError> {
         let answer = self.client.call(request).await?;
         let (status, pause) = (answer.status, answer.retry_after());
         match serde_json::from_slice::<Answer<'_>>(&answer.body) {

@@ -21,7 +21,7 @@ pub fn descriptor() -> Descriptor {
         markdown_dialect: "markdown_v2".into(),
         len_unit: LenUnit::Utf16,
         emoji: "✈️".into(),
-        platform_hint: "A Telegram chat. Markdown is shown; files that people send cannot be fetched.".into(),
+        platform_hint: "A Telegram chat. Markdown is shown; files are sent and received.".into(),
         pii_safe: true,
         supported_ops: [
             "send",
@@ -34,6 +34,7 @@ pub fn descriptor() -> Descriptor {
             "thread_create",
             "thread_rename",
             "draft",
+            "send_media",
         ]
         .map(String::from)
         .to_vec(),

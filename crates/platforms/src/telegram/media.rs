@@ -1,13 +1,25 @@
-//! What a message carries beside words.
+//! What a message carries beside words, and the files among it.
 //!
 //! A link to a file at Telegram contains the bot's token, and the id of a file
-//! is good for whoever holds a token; neither is handed out. So an attachment
-//! is described and has no address: `media` tells its kind, type, size and
-//! name, `media_urls` stays empty, and the text says what came.
+//! is good for whoever holds a token; neither is handed out. The row of a file keeps
+//! its id in the log, and the file itself is fetched before its message goes on.
 
+use super::Telegram;
+use super::api::TELEGRAM;
 use super::parse::Message;
+use crate::kit::{ApiError, ErrorKind};
+use crate::platform::FetchedFile;
 use angelia_contract::event::{Media, message_type};
-use serde_json::Value;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::media::{Origin, attach, readable_size};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Bots are given no larger ones.
+const MOST: u64 = 20_000_000;
+/// How long the transfer of a file may take.
+const FETCH_WITHIN: Duration = Duration::from_secs(110);
 
 /// What a message carries.
 pub(super) struct Carried {
@@ -34,13 +46,18 @@ const FILES: [(&str, &str, &str); 8] = [
 
 /// What a message carries beside its words, if anything.
 pub(super) fn carried(message: &Message) -> Option<Carried> {
+    let album = message.rest.get("media_group_id").and_then(Value::as_str);
     let file = FILES.iter().find_map(|(kind, message_type, word)| {
         let file = match message.rest.get(*kind)? {
             // A photo comes in several sizes, the largest last.
             Value::Array(sizes) => sizes.iter().rfind(|size| size.is_object())?,
             file => Some(file).filter(|file| file.is_object())?,
         };
-        Some(Carried { message_type, placeholder: placeholder(word, file), media: Some(row(kind, file)) })
+        Some(Carried {
+            message_type,
+            placeholder: placeholder(word, file),
+            media: Some(row(kind, file, album)),
+        })
     });
     file.or_else(|| no_file(message))
 }
@@ -70,14 +87,63 @@ fn no_file(message: &Message) -> Option<Carried> {
     said(message_type::TEXT, format!("[{} {value}]", text("dice", "emoji")?))
 }
 
-fn row(kind: &str, file: &Value) -> Media {
+fn row(kind: &str, file: &Value, album: Option<&str>) -> Media {
     let text = |key| file[key].as_str().map(str::to_owned);
     let mut media = Media { mime: text("mime_type"), filename: text("file_name"), ..Media::default() };
     media.extra.insert("kind".into(), kind.into());
     if let Some(size) = file["file_size"].as_u64() {
         media.extra.insert("size".into(), size.into());
     }
+    let size = file["file_size"].as_u64();
+    if let Some(id) = text("file_id") {
+        let at = if size.is_some_and(|size| size > MOST) { TOO_LARGE.to_owned() } else { id };
+        attach(&mut media, &Origin { at, album: album.map(str::to_owned) });
+    }
     media
+}
+
+/// What stands in the place of a file that Telegram does not hand out; no id looks like it.
+const TOO_LARGE: &str = "!too large";
+
+/// What Telegram answers to the question where a file is.
+#[derive(Deserialize)]
+struct Located {
+    file_path: Option<String>,
+}
+
+impl Telegram {
+    /// Begins to fetch a file by its id.
+    pub(super) async fn fetch(&self, id: &str) -> Result<FetchedFile> {
+        let too_large = || {
+            Error::new(
+                Kind::TooLarge,
+                "Telegram hands no files over 20 MB to bots; ask for a link to it instead",
+            )
+        };
+        if id == TOO_LARGE {
+            return Err(too_large());
+        }
+        let located = self.api.call::<Located>("getFile", &json!({ "file_id": id })).await;
+        let located = located.map_err(|error| match error {
+            ApiError { kind: ErrorKind::Refused(_), why } if why.contains("too big") => too_large(),
+            ApiError { kind: ErrorKind::Refused(_), why } => Error::not_found(why),
+            error => error.of_read(),
+        })?;
+        let path = located.file_path.filter(|path| is_below(path)).ok_or_else(|| {
+            Error::not_found(
+                "Telegram does not say where it is: a Bot API server of your own must not run with --local",
+            )
+        })?;
+        self.api.open(&path, FETCH_WITHIN).await.map_err(ApiError::of_read)?.file(&TELEGRAM)
+    }
+}
+
+/// Whether a path leads below the address of files, and nowhere else.
+fn is_below(path: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
+    !path.starts_with('/')
+        && path.chars().all(is_plain)
+        && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 
 /// Such as `[document report.pdf, 1.2 MB]`.
@@ -91,17 +157,9 @@ fn placeholder(word: &str, file: &Value) -> String {
         Some(name.map_or_else(|| word.to_owned(), |name| format!("{word} {name}"))),
         extent.map(|(width, height)| format!("{width}×{height}")),
         duration.map(|seconds| format!("{seconds} s")),
-        size.map(readable),
+        size.map(readable_size),
     ];
     format!("[{}]", facts.into_iter().flatten().collect::<Vec<_>>().join(", "))
-}
-
-fn readable(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
 }
 
 #[cfg(test)]
@@ -167,12 +225,28 @@ mod tests {
     }
 
     #[test]
-    fn a_row_describes_a_file_and_leads_nowhere() {
-        let file = json!({"document": {"file_id": "AgADsecret", "file_unique_id": "u", "file_name": "a.pdf", "mime_type": "application/pdf", "file_size": 5}});
+    fn a_row_describes_a_file_and_says_where_it_is() {
+        let file = json!({"media_group_id": "12", "document": {"file_id": "AgAD", "file_unique_id": "u", "file_name": "a.pdf", "mime_type": "application/pdf", "file_size": 5}});
         let row = serde_json::to_value(carries(file).unwrap().media.unwrap()).unwrap();
         assert_eq!(
             row,
-            json!({"url": "", "mime": "application/pdf", "filename": "a.pdf", "kind": "document", "size": 5})
+            json!({
+                "url": "", "mime": "application/pdf", "filename": "a.pdf", "kind": "document", "size": 5,
+                "angelia_file": {"at": "AgAD", "album": "12"}
+            })
         );
+        let large = json!({"video": {"file_id": "AgAD", "file_size": 20_000_001}});
+        let row = carries(large).unwrap().media.unwrap();
+        assert_eq!(row.extra["angelia_file"]["at"], TOO_LARGE);
+    }
+
+    #[test]
+    fn a_path_stays_among_the_files() {
+        for path in ["photos/file_1.jpg", "voice/file-2.oga", "a"] {
+            assert!(is_below(path), "{path}");
+        }
+        for path in ["/var/lib/a", "../getMe", "a/../../b", "a//b", "a?b", "a#b", "a%2e", "", "a\\b"] {
+            assert!(!is_below(path), "{path}");
+        }
     }
 }

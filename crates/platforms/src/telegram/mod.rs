@@ -25,6 +25,7 @@ mod react;
 pub mod render;
 mod replies;
 mod send;
+mod send_media;
 mod sent_messages;
 mod take;
 mod topics;

@@ -7,7 +7,7 @@ use crate::commands::BotCommands;
 use crate::health::Checkup;
 use crate::ingress::Ingress;
 use crate::kit::{Account, ApiError, ErrorKind};
-use crate::platform::{Delivery, Outcome, Platform};
+use crate::platform::{Delivery, FetchedFile, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::length::Unit;
@@ -75,6 +75,10 @@ impl Platform for Telegram {
                 Err(error) => Err(error.into()),
             }
         })
+    }
+
+    fn fetch_file<'a>(&'a self, at: &'a str) -> BoxFuture<'a, Result<FetchedFile>> {
+        Box::pin(self.fetch(at))
     }
 
     fn react<'a>(

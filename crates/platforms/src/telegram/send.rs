@@ -6,7 +6,7 @@ use super::locate::Spot;
 use super::press;
 use super::render::{self, Part};
 use super::sent_messages::print;
-use crate::kit::{ApiError, ErrorKind, TextInParts, refused};
+use crate::kit::{ApiError, ErrorKind, NO_FILE, TextInParts, refused};
 use crate::platform::{Delivery, Outcome, Progress, Reach};
 use angelia_contract::action::Action;
 use angelia_core::clock::{self, Mono};
@@ -33,20 +33,20 @@ const STAYED: &str = "the message stayed in the group that this supergroup was b
 /// What Telegram answers to a message it took.
 #[derive(Deserialize)]
 pub(super) struct Written {
-    message_id: i64,
+    pub(super) message_id: i64,
 }
 
 /// One delivery under way.
-struct Job<'a> {
-    progress: &'a dyn Progress,
+pub(super) struct Job<'a> {
+    pub(super) progress: &'a dyn Progress,
     /// What was authorized.
     target: &'a Target,
     /// Where it is written.
-    spot: Spot,
+    pub(super) spot: Spot,
     /// Whether it changes messages, which do not move with their chat.
     edits: bool,
     /// What the next message answers.
-    reply_to: Option<i64>,
+    pub(super) reply_to: Option<i64>,
     /// The buttons below it.
     keyboard: Option<Value>,
     /// Whether the next call is granted. The first is, with the delivery.
@@ -55,7 +55,7 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// Waits for leave to call.
-    async fn turn(&mut self) -> Result<(), Outcome> {
+    pub(super) async fn turn(&mut self) -> Result<(), Outcome> {
         if !std::mem::take(&mut self.granted) {
             if !self.progress.next_call().await {
                 return Err(ApiError::withdrawn().outcome());
@@ -69,7 +69,7 @@ impl Job<'_> {
 impl Telegram {
     /// Performs a `send` or `edit`.
     pub(super) async fn perform(&self, delivery: Delivery) -> Outcome {
-        let Delivery { id, target, action, progress, .. } = delivery;
+        let Delivery { id, target, action, progress, file, .. } = delivery;
         let spot = match self.spot(&target).await {
             Ok(Some(spot)) => spot,
             Ok(None) => return refused("this is not a chat"),
@@ -91,6 +91,11 @@ impl Telegram {
                 job.reply_to = reply_to.as_deref().and_then(message_number);
                 job.keyboard = Some(press::keyboard(id, &prompts::choices(&options)));
                 self.say(&mut job, &content).await
+            }
+            Action::SendMedia { content, reply_to, .. } => {
+                let Some(file) = file else { return refused(NO_FILE) };
+                job.reply_to = reply_to.as_deref().and_then(message_number);
+                self.show_file(&mut job, &file, &content).await
             }
             Action::Edit { message_id, content, .. } => {
                 let done = self.rewrite(&mut job, &message_id, &content).await;
@@ -115,7 +120,12 @@ impl Telegram {
     }
 
     async fn say(&self, job: &mut Job<'_>, text: &str) -> Outcome {
-        let mut text = TextInParts::new(render::render(text), job.progress);
+        self.say_parts(job, render::render(text)).await
+    }
+
+    /// Says a text message by message.
+    pub(super) async fn say_parts(&self, job: &mut Job<'_>, parts: Vec<Part>) -> Outcome {
+        let mut text = TextInParts::new(parts, job.progress);
         let (mut pieces, mut began_in) = (Vec::new(), None);
         while let Some(part) = text.next().await {
             job.granted = true;
@@ -241,12 +251,12 @@ impl Telegram {
     }
 
     /// Whether the sender may still write, and that is still where the job writes.
-    fn may_still(&self, job: &Job<'_>) -> bool {
+    pub(super) fn may_still(&self, job: &Job<'_>) -> bool {
         job.progress.still_allowed() && self.written_to(job.target) == job.spot.chat_id
     }
 
     /// The chat has a new id: the job goes on there, unless it is about messages of the old one.
-    async fn follow(&self, job: &mut Job<'_>, to: &str) -> Result<(), Outcome> {
+    pub(super) async fn follow(&self, job: &mut Job<'_>, to: &str) -> Result<(), Outcome> {
         if self.written_to(job.target) != to {
             let done = self.move_chat(&job.spot.chat_id, to).await;
             done.map_err(|error| store_failed(&error))?;

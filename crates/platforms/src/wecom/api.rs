@@ -1,9 +1,14 @@
 //! Calls to WeCom's API, and what its error codes mean.
 
 use super::Wecom;
-use crate::kit::{ApiError, ErrorKind, Fetched, Provider};
+use crate::kit::{self, ApiError, ErrorKind, Fetched, Opened, Provider};
+use crate::platform::{FetchedFile, OutgoingFile};
+use angelia_core::error::Result;
 use angelia_core::secret::Secret;
+use futures_util::StreamExt;
 use reqwest::Method;
+use reqwest::header::CONTENT_DISPOSITION;
+use reqwest::multipart::Form;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -28,12 +33,22 @@ pub(super) static WECOM: Provider = Provider {
     ..Provider::USUAL
 };
 
+/// How long the transfer of a file may take.
+const FETCH_WITHIN: Duration = Duration::from_secs(110);
+/// As much is read of what is said in the place of a file.
+const MAX_REFUSAL: usize = 4_096;
+
 /// What every answer has.
 #[derive(Deserialize)]
 struct Answer {
     errcode: i64,
     #[serde(default)]
     errmsg: String,
+}
+
+#[derive(Deserialize)]
+struct Uploaded {
+    media_id: String,
 }
 
 #[derive(Deserialize)]
@@ -78,6 +93,72 @@ impl Wecom {
         }
     }
 
+    /// Gives WeCom a file to send; answers its id.
+    pub(super) async fn upload(&self, sort: &str, file: &OutgoingFile) -> Result<String, ApiError> {
+        let token = self.token.get(self.fetch_token()).await?;
+        match self.upload_once(sort, file, &token).await {
+            Err(error) if error.kind == ErrorKind::Token => {
+                let next = self.token.other_than(self.fetch_token(), &token, error).await?;
+                self.upload_once(sort, file, &next).await
+            }
+            uploaded => uploaded,
+        }
+        // Nobody sees a file that was only uploaded.
+        .map_err(|error| match error.kind {
+            ErrorKind::Unknown => ApiError::unavailable(error.why),
+            _ => error,
+        })
+    }
+
+    async fn upload_once(&self, sort: &str, file: &OutgoingFile, token: &Secret) -> Result<String, ApiError> {
+        let query = [("access_token", token.expose()), ("type", sort)];
+        let query = Serializer::new(String::new()).extend_pairs(query).finish();
+        let request = self.client.request(Method::POST, &format!("/cgi-bin/media/upload?{query}"))?;
+        let request = request.timeout(WECOM.call_within + file.takes());
+        let answer =
+            self.client.call(request.multipart(Form::new().part("media", file.part().await?))).await?;
+        let Uploaded { media_id } = self.read_answer("media/upload", &answer)?;
+        Ok(media_id)
+    }
+
+    /// Begins to fetch a file by its id.
+    pub(super) async fn fetch(&self, id: &str) -> Result<FetchedFile> {
+        let token = self.token.get(self.fetch_token()).await.map_err(ApiError::of_read)?;
+        let opened = match self.open(id, &token).await {
+            Err(error) if error.kind == ErrorKind::Token => {
+                let next = self.token.other_than(self.fetch_token(), &token, error).await;
+                self.open(id, &next.map_err(ApiError::of_read)?).await
+            }
+            opened => opened,
+        };
+        opened.map_err(ApiError::of_read)?.file(&WECOM)
+    }
+
+    async fn open(&self, id: &str, token: &Secret) -> Result<Opened, ApiError> {
+        let query = [("access_token", token.expose()), ("media_id", id)];
+        let query = Serializer::new(String::new()).extend_pairs(query).finish();
+        let path = format!("/cgi-bin/media/get?{query}");
+        let request = self.client.request(Method::GET, &path)?.timeout(FETCH_WITHIN);
+        let mut opened = self.client.open(request).await?;
+        // A file says what it is called; a refusal is JSON under the same status.
+        if opened.headers.contains_key(CONTENT_DISPOSITION) {
+            return Ok(opened);
+        }
+        let mut body = Vec::new();
+        while let Some(Ok(piece)) = opened.bytes.next().await {
+            body.extend_from_slice(&piece[..piece.len().min(MAX_REFUSAL - body.len())]);
+        }
+        match serde_json::from_slice(&body) {
+            Ok(Answer { errcode: 40001, .. }) => Err(bad_token()),
+            Ok(Answer { errcode: 40007 | 41006, .. }) => Err(ApiError::refused(
+                40007,
+                "WeCom does not have it any more: files are kept for three days",
+            )),
+            Ok(Answer { errcode, errmsg }) => Err(meaning(errcode, &errmsg)),
+            Err(_) => Err(WECOM.stranger(opened.status, None)),
+        }
+    }
+
     async fn ask<T: DeserializeOwned>(
         &self,
         method: &str,
@@ -90,7 +171,10 @@ impl Wecom {
             Some(body) => self.client.request(Method::POST, &path)?.json(body),
             None => self.client.request(Method::GET, &path)?,
         };
-        let answer = self.client.call(request).await?;
+        self.read_answer(method, &self.client.call(request).await?)
+    }
+
+    fn read_answer<T: DeserializeOwned>(&self, method: &str, answer: &kit::Answer) -> Result<T, ApiError> {
         match serde_json::from_slice(&answer.body) {
             Ok(Answer { errcode: 0, .. }) => self.client.read(&answer.body),
             // Only one method is given the secret; to the others the credential is the token.

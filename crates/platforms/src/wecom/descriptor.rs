@@ -20,7 +20,7 @@ pub fn descriptor() -> Descriptor {
             "A private WeCom chat with a member of a company. Text is shown as it is, without Markdown; \
                         files can be neither sent nor fetched."
                 .into(),
-        supported_ops: ["send", "get_chat_info", "react", "prompt"].map(String::from).to_vec(),
+        supported_ops: ["send", "get_chat_info", "react", "prompt", "send_media"].map(String::from).to_vec(),
         ..Descriptor::default()
     }
 }

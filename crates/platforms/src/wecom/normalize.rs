@@ -1,13 +1,14 @@
 //! What WeCom posted, as the event a gateway reads.
 //!
-//! Files are named by ids that are good for whoever holds the app's token, so
-//! none is handed out: an attachment is described and has no address.
+//! Files are named by ids that are good for whoever holds the app's token. They stay in
+//! the log; the files themselves are fetched before their message goes on.
 
 use super::NAME;
 use super::address::is_user;
 use super::xml::{Fields, Unreadable, read};
 use crate::kit::inbound::from_person;
 use angelia_contract::event::{Event, Media, message_type};
+use angelia_core::media::{Origin, attach};
 use angelia_core::secret::hex;
 use sha2::{Digest, Sha256};
 
@@ -103,7 +104,7 @@ impl Message {
         Meaning::Said(Box::new(Event {
             text,
             message_type: if is_command { message_type::COMMAND } else { message_type }.into(),
-            media: media.map(row).into_iter().collect(),
+            media: media.map(|kind| self.row(kind)).into_iter().collect(),
             source: from_person(NAME, self.from(), &id, source_flags),
             message_id: Some(id),
             ..Event::default()
@@ -113,6 +114,16 @@ impl Message {
     fn file(&self) -> String {
         let name = self.0.get("FileName").or_else(|| self.0.get("Title"));
         name.map_or_else(|| "[document]".to_owned(), |name| format!("[document {name}]"))
+    }
+
+    fn row(&self, kind: &str) -> Media {
+        let filename = self.0.get("FileName").or_else(|| self.0.get("Title")).filter(|_| kind == "document");
+        let mut row = Media { filename: filename.map(str::to_owned), ..Media::default() };
+        row.extra.insert("kind".into(), kind.into());
+        if let Some(id) = self.0.get("MediaId") {
+            attach(&mut row, &Origin { at: id.to_owned(), album: None });
+        }
+        row
     }
 
     fn location(&self) -> String {
@@ -129,13 +140,6 @@ impl Message {
         let lines: Vec<&str> = lines.into_iter().flatten().collect();
         format!("[link] {}", lines.join("\n"))
     }
-}
-
-/// The row of a file that cannot be fetched.
-fn row(kind: &str) -> Media {
-    let mut media = Media::default();
-    media.extra.insert("kind".into(), kind.into());
-    media
 }
 
 #[cfg(test)]
@@ -170,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_described_without_a_way_to_it() {
+    fn what_is_no_text_is_described_and_kept_by_its_id() {
         for (fields, message_type, text) in [
             (
                 "<MsgType>image</MsgType><PicUrl>http://p/1</PicUrl><MediaId>secret</MediaId>",
@@ -206,8 +210,10 @@ mod tests {
         ] {
             let event = said(fields);
             assert_eq!((event.message_type.as_str(), event.text.as_str()), (message_type, text));
-            let written = serde_json::to_string(&event).unwrap();
-            assert!(!written.contains("secret") && event.media_urls.is_empty(), "{written}");
+            assert!(event.media_urls.is_empty(), "they are written when it goes");
+            for row in &event.media {
+                assert_eq!(row.extra["angelia_file"]["at"], "secret");
+            }
         }
     }
 

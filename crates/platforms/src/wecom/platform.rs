@@ -6,7 +6,7 @@ use super::{Wecom, descriptor, webhook};
 use crate::ingress::Ingress;
 use crate::kit::Account;
 use crate::kit::health::Checkup;
-use crate::platform::{Delivery, Outcome, Platform};
+use crate::platform::{Delivery, FetchedFile, Outcome, Platform};
 use angelia_contract::action::{Action, ActionResult};
 use angelia_contract::descriptor::Descriptor;
 use angelia_contract::source::chat_type;
@@ -39,6 +39,10 @@ impl Platform for Wecom {
 
     fn deliver(&self, delivery: Delivery) -> BoxFuture<'_, Outcome> {
         Box::pin(self.perform(delivery))
+    }
+
+    fn fetch_file<'a>(&'a self, at: &'a str) -> BoxFuture<'a, Result<FetchedFile>> {
+        Box::pin(self.fetch(at))
     }
 
     fn chat_info<'a>(&'a self, target: &'a Target) -> BoxFuture<'a, Result<ActionResult>> {

@@ -4,14 +4,15 @@ use super::Wecom;
 use super::address::user_of;
 use super::api::WECOM;
 use super::descriptor::MAX_BYTES;
-use crate::kit::{ApiError, ErrorKind, TextInParts, cut, in_words, refused};
-use crate::platform::{Delivery, Outcome};
+use crate::kit::{ApiError, ErrorKind, NO_FILE, TextInParts, cut, in_words, refused};
+use crate::platform::{Delivery, Outcome, OutgoingFile};
 use angelia_contract::action::Action;
 use angelia_contract::length::Unit;
 use angelia_core::clock;
 use angelia_core::egress::Rate;
+use angelia_core::media::MediaKind;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 /// WeCom lets a company make 10,000 calls a minute and 150,000 an hour; in any
@@ -43,24 +44,42 @@ struct Sent {
 }
 
 impl Wecom {
-    /// Performs a `send`, or a `prompt` as a text; there is nothing else.
+    /// Performs a `send` or a `send_media`, or a `prompt` as a text; there is nothing else.
     pub(super) async fn perform(&self, delivery: Delivery) -> Outcome {
-        let Delivery { id, target, action, progress, .. } = delivery;
+        let Delivery { id, target, action, progress, file, .. } = delivery;
         let Some(user) = user_of(&target) else { return refused("this is not a chat") };
-        match (in_words(&action), action) {
-            (Some(content), _) => {
-                let unnamed = format!("wecom-{}", id.0);
-                let mut text = TextInParts::new(parts(&content), &*progress);
-                while let Some(part) = text.next().await {
-                    let written = self.write(user, &part, || progress.still_allowed()).await;
-                    // What a message is called that WeCom gives no id.
-                    let named = |id: String| if id.is_empty() { unnamed.clone() } else { id };
-                    text.wrote(written.map(named).map_err(|error| self.account.outcome(error))).await;
-                }
-                text.outcome()
+        let pieces = match (in_words(&action), action, file) {
+            (Some(content), ..) => texts(&content),
+            (None, Action::SendMedia { content, .. }, Some(file)) => with_caption(file, &content),
+            (None, Action::SendMedia { .. }, None) => return refused(NO_FILE),
+            (None, Action::Edit { .. }, _) => {
+                return refused("WeCom's messages cannot be changed; send a new one");
             }
-            (None, Action::Edit { .. }) => refused("WeCom's messages cannot be changed; send a new one"),
-            (None, other) => refused(format!("WeCom has no {:?}", other.op())),
+            (None, other, _) => return refused(format!("WeCom has no {:?}", other.op())),
+        };
+        let unnamed = format!("wecom-{}", id.0);
+        let mut said = TextInParts::new(pieces, &*progress);
+        while let Some(piece) = said.next().await {
+            let written = self.write_piece(user, &piece, || progress.still_allowed()).await;
+            // What a message is called that WeCom gives no id.
+            let named = |id: String| if id.is_empty() { unnamed.clone() } else { id };
+            said.wrote(written.map(named).map_err(|error| self.account.outcome(error))).await;
+        }
+        said.outcome()
+    }
+
+    async fn write_piece(
+        &self,
+        user: &str,
+        piece: &Piece,
+        may: impl Fn() -> bool,
+    ) -> Result<String, ApiError> {
+        match piece {
+            Piece::Text(text) => self.write(user, ("text", json!({ "content": text })), may).await,
+            Piece::File(kind, file) => {
+                let id = self.upload(kind, file).await?;
+                self.write(user, (kind, json!({ "media_id": id })), may).await
+            }
         }
     }
 
@@ -71,18 +90,23 @@ impl Wecom {
             return Err(WECOM.limited_for(OWN.per));
         }
         for part in parts(text) {
-            self.write(user, &part, || true).await?;
+            self.write(user, ("text", json!({ "content": part })), || true).await?;
         }
         Ok(())
     }
 
     /// Sends one message. How that goes tells whether the app can speak.
-    async fn write(&self, user: &str, text: &str, may: impl Fn() -> bool) -> Result<String, ApiError> {
+    async fn write(
+        &self,
+        user: &str,
+        (kind, content): (&str, Value),
+        may: impl Fn() -> bool,
+    ) -> Result<String, ApiError> {
         let message = json!({
             "touser": user,
-            "msgtype": "text",
+            "msgtype": kind,
             "agentid": self.agent,
-            "text": { "content": text },
+            kind: content,
             "safe": 0,
             // It would also swallow the second of two honest answers that say the same.
             "enable_duplicate_check": 0,
@@ -106,6 +130,37 @@ impl Wecom {
     }
 }
 
+/// One message: a text, or a file as WeCom calls its sort.
+#[derive(Clone, Debug)]
+enum Piece {
+    Text(String),
+    File(&'static str, OutgoingFile),
+}
+
+fn texts(text: &str) -> Vec<Piece> {
+    parts(text).into_iter().map(Piece::Text).collect()
+}
+
+/// A file and what is said with it. What WeCom does not take is a link.
+fn with_caption(file: OutgoingFile, caption: &str) -> Vec<Piece> {
+    match sort_of(file.kind, &file.media_type, file.size) {
+        Some(sort) => [Piece::File(sort, file)].into_iter().chain(texts(caption)).collect(),
+        None => texts(format!("{caption}\n{}", file.in_words()).trim_start()),
+    }
+}
+
+/// As what WeCom takes a file.
+fn sort_of(kind: MediaKind, media_type: &str, size: u64) -> Option<&'static str> {
+    const MB: u64 = 1024 * 1024;
+    match (kind, media_type) {
+        (MediaKind::Image, "image/jpeg" | "image/png") if size <= 10 * MB => Some("image"),
+        (MediaKind::Voice, "audio/amr") if size <= 2 * MB => Some("voice"),
+        (MediaKind::Video, "video/mp4") if size <= 10 * MB => Some("video"),
+        // It takes nothing smaller than this for a file.
+        _ => (5 < size && size <= 20 * MB).then_some("file"),
+    }
+}
+
 /// A text, cut into messages; none if there is nothing to read in it. WeCom counts bytes.
 fn parts(text: &str) -> Vec<String> {
     if text.trim().is_empty() { Vec::new() } else { cut(text, MAX_BYTES, Unit::Bytes) }
@@ -116,6 +171,23 @@ mod tests {
     use super::*;
     use angelia_core::clock::Mono;
     use angelia_core::limit::GcraOf;
+
+    #[test]
+    fn a_file_is_sent_as_what_it_is_or_not_at_all() {
+        const MB: u64 = 1024 * 1024;
+        for (kind, media_type, size, sort) in [
+            (MediaKind::Image, "image/png", 9, Some("image")),
+            (MediaKind::Image, "image/webp", 9, Some("file")),
+            (MediaKind::Image, "image/png", 11 * MB, Some("file")),
+            (MediaKind::Voice, "audio/amr", 9, Some("voice")),
+            (MediaKind::Voice, "audio/ogg", 9, Some("file")),
+            (MediaKind::Video, "video/mp4", 9, Some("video")),
+            (MediaKind::Document, "text/plain", 5, None),
+            (MediaKind::Document, "text/plain", 21 * MB, None),
+        ] {
+            assert_eq!(sort_of(kind, media_type, size), sort, "{kind:?} {media_type} {size}");
+        }
+    }
 
     #[test]
     fn texts_are_cut_by_bytes() {

@@ -228,6 +228,7 @@ impl Edge {
                 target,
                 action,
                 answer,
+                file: None,
                 earlier,
                 progress,
             })

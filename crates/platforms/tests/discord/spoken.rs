@@ -47,6 +47,7 @@ async fn say_after(
         target,
         action,
         answer: Some(answer),
+        file: None,
         earlier,
         progress,
     };

@@ -287,6 +287,7 @@ impl World {
             target,
             action,
             answer: None,
+            file: None,
             earlier: Earlier::Nothing,
             progress,
         };

@@ -42,8 +42,8 @@ VIEW = discord.Permissions.view_channel.flag
 #: Characters of chance in an interaction's token.
 TOKEN_CHANCE = 126
 
-#: discord.MessageFlags: only one person sees it; it is an answer still to come.
-EPHEMERAL, LOADING = 1 << 6, 1 << 7
+#: discord.MessageFlags: only one person sees it; it is an answer still to come; it is a recording.
+EPHEMERAL, LOADING, VOICE = 1 << 6, 1 << 7, 1 << 13
 
 
 def new_token(interaction_id):
@@ -280,6 +280,8 @@ class World:
 
     def store_attachment(self, channel_id, wish):
         data = wish.get("text", "x" * int(wish.get("size", 4))).encode()
+        if "content" in wish:
+            data = base64.b64decode(wish["content"])
         name = wish["filename"]
         stored = self.backend.cdn.store_attachment(self.backend.snowflake(), channel_id, name, data, None)
         stored["content_type"] = wish.get("content_type") or mimetypes.guess_type(name)[0]
@@ -318,6 +320,8 @@ class World:
                 "allowed_mentions": note.allowed_mentions,
                 "reference": (message.reference or {}).get("message_id"),
                 "attachments": [item["filename"] for item in message.attachments],
+                "files": [item["url"] for item in message.attachments],
+                "voice": bool(message.flags & VOICE),
                 "loading": bool(message.flags & LOADING),
                 "ephemeral": bool(message.flags & EPHEMERAL),
                 "interaction": (message.interaction_metadata or {}).get("id"),

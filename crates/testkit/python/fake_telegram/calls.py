@@ -5,7 +5,7 @@ import json
 import re
 import urllib.parse
 
-from . import buttons, text
+from . import buttons, text, uploads
 from .refusal import Refusal, bad
 from .webhook import Webhook
 
@@ -207,6 +207,38 @@ class Calls:
         raw = self.world.build(chat, self.world.bot, content, thread=thread, reply_to=reply_to)
         self.world.keep(chat, raw, by_bot=True, sent_entities=sent)
         return raw
+
+    async def send_file(self, given, kind):
+        chat = self.world.reachable(given.get("chat_id"))
+        self.limits.spend(chat.id, chat.private)
+        sent = structured(given, "caption_entities") or []
+        thread, content = self.thread(chat, given)
+        reply_to = self.reply_target(chat, given)
+        file = uploads.uploaded(self.world, given.get(kind), kind)
+        content |= {kind: file} | uploads.caption(given, sent)
+        if kind == "animation":
+            content["document"] = {key: value for key, value in file.items() if key not in ("width", "height", "duration")}
+        raw = self.world.build(chat, self.world.bot, content, thread=thread, reply_to=reply_to)
+        self.world.keep(chat, raw, by_bot=True, sent_entities=sent)
+        return raw
+
+    async def do_sendphoto(self, given):
+        return await self.send_file(given, "photo")
+
+    async def do_sendvoice(self, given):
+        return await self.send_file(given, "voice")
+
+    async def do_sendaudio(self, given):
+        return await self.send_file(given, "audio")
+
+    async def do_sendvideo(self, given):
+        return await self.send_file(given, "video")
+
+    async def do_sendanimation(self, given):
+        return await self.send_file(given, "animation")
+
+    async def do_senddocument(self, given):
+        return await self.send_file(given, "document")
 
     def words(self, given):
         if given.get("parse_mode"):

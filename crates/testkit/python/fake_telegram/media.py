@@ -48,6 +48,8 @@ def content_of(world, ask):
         # Telegram says it twice, for clients that know no animations.
         keys = ("file_id", "file_unique_id", "file_size", "mime_type")
         content["document"] = {key: content["animation"][key] for key in keys}
+    if content and ask.get("album"):
+        content["media_group_id"] = str(ask["album"])
     return content
 
 

@@ -1,6 +1,7 @@
 """What a test tells the stand-in to do, and the callbacks that follow from it."""
 
 import asyncio
+import base64
 import secrets
 import time
 from urllib.parse import urlencode
@@ -9,6 +10,8 @@ import aiohttp
 from aiohttp import web
 from wechatpy.enterprise.crypto import PrpCrypto, WeChatCrypto
 from xmltodict import parse, unparse
+
+from .world import File
 
 # How long WeCom waits for an answer, and how often it posts what got none.
 PATIENCE = 5
@@ -62,6 +65,11 @@ class Control:
             message = {"MsgType": given.get("type", "text"), "MsgId": given.get("id") or str(self.last_id)}
             if "text" in given:
                 message["Content"] = given["text"].replace("{n}", str(number))
+            if file := given.get("file"):
+                content = base64.b64decode(file["content"])
+                message["MediaId"] = self.world.keep(File(file["name"], file["media_type"], content))
+                if message["MsgType"] == "file":
+                    message["FileName"] = file["name"]
             plain = self.message(given, message)
             said.append({"id": message["MsgId"], "attempts": await self.deliver({"plain": plain})})
         return said
@@ -155,6 +163,11 @@ class Control:
 
     async def get_messages(self, given):
         return self.world.messages.get(given["user"], [])
+
+    async def get_file(self, given):
+        file = self.world.file(given["id"])
+        content = base64.b64encode(file.content).decode()
+        return {"name": file.name, "media_type": file.media_type, "content": content}
 
     async def get_log(self, _given):
         return self.front.log

@@ -6,7 +6,7 @@ import time
 
 from aiohttp import web
 
-from .world import Refused
+from .world import File, Refused
 
 # A fault that hangs does so until the client leaves, or this long.
 LONGEST_HANG = 3600
@@ -40,6 +40,10 @@ class Front:
             answer = await self.perform(request, method, entry)
         except Refused as refused:
             answer = refused.body()
+        if isinstance(answer, File):
+            entry["errcode"] = 0
+            named = {"Content-Disposition": f'attachment; filename="{answer.name}"'}
+            return web.Response(body=answer.content, content_type=answer.media_type, headers=named)
         entry["errcode"] = answer["errcode"]
         if fault:
             return await self.leave(request, fault)
@@ -47,14 +51,21 @@ class Front:
 
     async def perform(self, request, method, entry):
         query = request.query
-        calls = {("GET", "gettoken"), ("GET", "agent/get"), ("POST", "message/send")}
+        calls = {("GET", "gettoken"), ("GET", "agent/get"), ("GET", "media/get"), ("POST", "media/upload"), ("POST", "message/send")}
         if (request.method, method) not in calls:
-            raise Refused(43001 if method in ("gettoken", "agent/get") else 43002, "require another method")
+            raise Refused(43001 if ("GET", method) in calls else 43002, "require another method")
         if method == "gettoken":
             return self.world.fetch_token(query.get("corpid"), query.get("corpsecret"))
         self.world.check_token(query.get("access_token"))
         if method == "agent/get":
             return self.world.describe(query.get("agentid"))
+        if method == "media/upload":
+            media = (await request.post()).get("media")
+            if not hasattr(media, "file"):
+                raise Refused(41005, "media data missing")
+            return self.world.upload(query.get("type"), File(media.filename, media.content_type, media.file.read()))
+        if method == "media/get":
+            return self.world.file(query.get("media_id"))
         try:
             given = json.loads(await request.read())
         except ValueError:

@@ -4,11 +4,16 @@ import secrets
 import string
 import time
 from collections import deque
+from typing import NamedTuple
 
 # Bytes of text that a message holds; the rest is cut off without a word.
 MAX_BYTES = 2048
 # How long two messages that say the same count as one, if that is asked for.
 DUPLICATES_FOR = 1800
+
+
+# Bytes of a file, by its sort.
+LARGEST = {"image": 10 << 20, "voice": 2 << 20, "video": 10 << 20, "file": 20 << 20}
 
 
 class Refused(Exception):
@@ -24,6 +29,14 @@ class Refused(Exception):
         return {"errcode": self.code, "errmsg": f"{self.words}, {hint}, {more}"}
 
 
+class File(NamedTuple):
+    """Something that a person sent besides text."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
 class World:
     def __init__(self, options):
         self.corp_id, self.agent_id = options.corp_id, options.agent_id
@@ -37,6 +50,7 @@ class World:
         self.dropped = 0
         self.per_minute, self.per_hour = 30, 1000
         self.callback = None
+        self.files = {}
 
     # --- the access token ---
 
@@ -69,16 +83,41 @@ class World:
         if self.access:
             self.access = (self.access[0], 0, code)
 
+    # --- files ---
+
+    def keep(self, file):
+        media_id = secrets.token_urlsafe(48)
+        self.files[media_id] = file
+        return media_id
+
+    def upload(self, kind, file):
+        if kind not in LARGEST:
+            raise Refused(40004, "invalid media type")
+        if not 5 < len(file.content) <= LARGEST[kind]:
+            raise Refused(40006, "invalid media size")
+        ok = {"errcode": 0, "errmsg": "ok", "type": kind, "created_at": str(int(time.time()))}
+        return ok | {"media_id": self.keep(file)}
+
+    def file(self, media_id):
+        if not media_id:
+            raise Refused(41006, "media_id missing")
+        if media_id not in self.files:
+            raise Refused(40007, "invalid media_id")
+        return self.files[media_id]
+
     # --- messages ---
 
     def send(self, given):
         if str(given.get("agentid")) != str(self.agent_id):
             raise Refused(40056, "invalid agentid")
-        if given.get("msgtype") != "text":
+        kind = given.get("msgtype")
+        if kind not in ("text", *LARGEST):
             raise Refused(40008, "invalid message type")
-        content = (given.get("text") or {}).get("content")
+        content = (given.get(kind) or {}).get("content" if kind == "text" else "media_id")
         if not isinstance(content, str) or not content:
             raise Refused(44004, "empty content")
+        if kind != "text":
+            self.file(content)
         named = [name for name in str(given.get("touser") or "").split("|") if name]
         if not named:
             raise Refused(40031, "invalid userid list")
@@ -116,7 +155,7 @@ class World:
                 return
         sent.append(now)
         cut = content.encode()[:MAX_BYTES].decode("utf-8", "ignore")
-        had.append({"msgid": msgid, "content": cut, "cut": cut != content, "at": now})
+        had.append({"msgid": msgid, "content": cut, "cut": cut != content, "at": now, "type": given["msgtype"]})
 
     def describe(self, agent_id):
         if str(agent_id) != str(self.agent_id):

@@ -34,6 +34,10 @@ pub struct Message {
     pub reference: Option<String>,
     /// Whom it was allowed to mention, as sent.
     pub allowed_mentions: Value,
+    /// What its files are called, and where they are.
+    pub files: Vec<(String, String)>,
+    /// Whether it is shown as a recording.
+    pub voice: bool,
     /// Whether it is an answer still to come.
     pub loading: bool,
     /// Whether only one person sees it.
@@ -85,6 +89,8 @@ pub(super) fn message(shown: &Value) -> Message {
         nonce: optional(shown, "nonce"),
         reference: optional(shown, "reference"),
         allowed_mentions: shown["allowed_mentions"].clone(),
+        files: texts(&shown["attachments"]).into_iter().zip(texts(&shown["files"])).collect(),
+        voice: shown["voice"].as_bool().unwrap_or_default(),
         loading: shown["loading"].as_bool().unwrap_or_default(),
         ephemeral: shown["ephemeral"].as_bool().unwrap_or_default(),
         interaction: optional(shown, "interaction"),

@@ -108,7 +108,7 @@ async fn behind_an_interrupt_the_next_text_meets_no_stall() {
     fake.until("✅ m2").await;
     assert!(fake.at("ack b2") - pushed < SECOND / 10);
     assert_eq!(fake.gateway.diary.given()[1].whole, "one\n\ntwo", "the model is given both");
-    assert_eq!(fake.gateway.diary.stalls(), []);
+    assert_eq!(fake.gateway.diary.stalls(), Vec::<Duration>::new());
     assert!(!fake.words().iter().any(|word| word.contains("echo: one")), "nothing comes of the first");
 }
 
@@ -152,7 +152,7 @@ async fn while_an_approval_is_open_it_does_not_type_and_serves_others() {
     fake.until("✅ m1").await;
     assert!(fake.at("ack b3") - pressed < SECOND / 10);
     assert!(fake.at("send ✅ Approved once") - pressed < SECOND / 10);
-    assert_eq!(fake.gateway.diary.stalls(), []);
+    assert_eq!(fake.gateway.diary.stalls(), Vec::<Duration>::new());
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,7 +175,7 @@ async fn the_text_behind_a_question_is_its_answer() {
     fake.until("✅ m1").await;
     assert!(fake.at("ack b2") - pushed < SECOND / 10);
     assert_eq!(fake.given(), [ASKS_BACK, "green"]);
-    assert_eq!(fake.gateway.diary.stalls(), []);
+    assert_eq!(fake.gateway.diary.stalls(), Vec::<Duration>::new());
 }
 
 #[tokio::test(start_paused = true)]

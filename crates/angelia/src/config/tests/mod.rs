@@ -1,4 +1,5 @@
 mod bots;
+mod media;
 mod names;
 mod store;
 mod tables;

@@ -203,6 +203,12 @@ impl Session {
             let ahead = ahead.filter(|entry| !stuck.contains(&entry.seq)).map(|entry| (None, entry));
             let first = || self.backlog.first(held).map(|(place, entry)| (Some(place), entry));
             let (place, entry) = ahead.or_else(first)?;
+            if self.lacks_files(entry) {
+                let entry = entry.clone();
+                stuck.push(entry.seq);
+                self.bring_files(&entry);
+                continue;
+            }
             let (form, bytes, seq) = (self.form(entry), entry.body.len(), entry.seq);
             let line = self.line_of(entry);
             // Cloned, because what waits leaves the backlog.
@@ -226,7 +232,7 @@ impl Session {
 
     pub(super) fn is_left_alone(&self, entry: &Entry) -> bool {
         let answered = self.breathers.iter().any(|(chat, _)| **chat == *entry.chat_id);
-        self.is_too_soon(entry) || answered
+        self.is_too_soon(entry) || answered || self.files.holds(&entry.chat_id)
     }
 
     /// Keeps an entry from being pushed on this socket. What goes ahead, and what is read with its
@@ -248,6 +254,7 @@ impl Session {
         }
         self.pushes_unwritten = true;
         self.held_lines.release(entry.seq);
+        self.files.pushed(entry.seq);
         self.window.pushed(entry.seq, form.kind(), entry.body.len(), now);
         self.relay.metrics.count(Counter::Pushed);
     }
@@ -285,14 +292,14 @@ impl Session {
             Form::Inbound => match self.reworded(entry) {
                 Some(event) => {
                     let event = serde_json::to_vec(&event).ok()?;
-                    inbound_line(&id, platform, bot, &self.readable(&event))
+                    inbound_line(&id, platform, bot, &self.readable(entry, &event))
                 }
-                None => inbound_line(&id, platform, bot, &self.readable(&entry.body)),
+                None => inbound_line(&id, platform, bot, &self.readable(entry, &entry.body)),
             },
             Form::Event => {
                 let event = Interaction::read(&entry.body)?.event;
                 let event = serde_json::to_vec(&self.in_words(entry, event)).ok()?;
-                inbound_line(&id, platform, bot, &self.readable(&event))
+                inbound_line(&id, platform, bot, &self.readable(entry, &event))
             }
             Form::Request => {
                 let forward = Interaction::read(&entry.body)?.into_forward(platform, bot);

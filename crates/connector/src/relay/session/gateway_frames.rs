@@ -208,12 +208,13 @@ impl Session {
         // Only gateways since 0.19.1 send a manifest; those act on interrupts, read forwards and replies.
         self.profile.interrupts |= hello.command_manifest.is_some();
         self.profile.reads_replies |= hello.command_manifest.is_some();
+        self.profile.fetches |= hello.command_manifest.is_some() && !self.profile.wants_links;
         self.profile.loses_forwards &= hello.command_manifest.is_none();
         self.turns.met(turns::peer(self.profile, hello.command_manifest.is_some()));
         self.handshake.fronts(hello);
         let dropped = self.handshake.commands(hello);
         self.relay.metrics.add(Counter::CommandsDropped, dropped as u64);
-        let (ours, known) = (self.relay.bots.descriptors(), self.relay.identities.now());
+        let (ours, known) = (self.relay.descriptors(), self.relay.identities.now());
         let routed = known.routes().platforms(&self.record.tenant, self.record.instance);
         if let Some(line) = self.handshake.hello(descriptor_for(hello, &ours, &routed), now) {
             self.outgoing.line(&line);

@@ -5,8 +5,10 @@
 //! be written, and then waits for whichever comes first. Nothing in it waits
 //! for a disk or a provider: such work runs beside it and comes back as [`Done`].
 
+mod albums;
 mod closing;
 mod deliver;
+mod files;
 mod gateway_frames;
 mod held_lines;
 mod idle;
@@ -31,10 +33,12 @@ use angelia_core::error::Result;
 use angelia_core::fail;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::{AckHabit, Backlog, Entry, Epoch, Seq, Window};
+use angelia_core::media::Brought;
 use angelia_core::memory::{ByteRate, HeldBytes};
 use angelia_core::ports::log::{Claimed, OpenTurn, Ownership, Settlement, Stretch, TurnNote};
 use angelia_core::turns::{ConversationKey, Turns};
 use bytes::BytesMut;
+use files::{Files, Version};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use gateway_frames::Unheard;
@@ -84,6 +88,10 @@ pub(in crate::relay) struct PeerProfile {
     pub(in crate::relay) published: bool,
     /// It reads `reply_to`; what does not may read lines.
     pub(in crate::relay) reads_replies: bool,
+    /// It fetches the files of an event by reference; what does not gets links in the text.
+    pub(in crate::relay) fetches: bool,
+    /// It said that it wants links whatever it is.
+    pub(in crate::relay) wants_links: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +126,9 @@ enum Done {
     Settled(Result<Ownership>, Vec<Settlement>),
     Late(Result<Vec<Seq>>, Vec<Seq>),
     Flipped(Result<Ownership>),
+    Files(Version, Vec<Brought>),
+    Album(Version, String),
+    AlbumJoined(Version, Vec<Seq>, Result<Option<Entry>>),
     Interrupted,
     Noted(Ownership),
 }
@@ -159,6 +170,10 @@ pub(in crate::relay) struct Session {
     relay: Arc<Relay>,
     record: Arc<GatewayRecord>,
     profile: PeerProfile,
+    /// The address it dialled, as others are written to it: scheme and host.
+    dialled: Arc<str>,
+    /// Files on their way to it.
+    files: Files,
     mailbox: Arc<Mailbox>,
     _seat: Seat,
     phase: Phase,
@@ -230,6 +245,7 @@ impl Session {
         relay: Arc<Relay>,
         record: Arc<GatewayRecord>,
         profile: PeerProfile,
+        dialled: Arc<str>,
         mailbox: Arc<Mailbox>,
         seat: Seat,
     ) -> Self {
@@ -249,6 +265,8 @@ impl Session {
             relay,
             record,
             profile,
+            dialled,
+            files: Files::default(),
             mailbox,
             _seat: seat,
             phase: Phase::Greeting,
@@ -505,6 +523,9 @@ impl Session {
             }
             Done::Late(outcome, late) => self.looked_at_late(outcome, late),
             Done::Flipped(outcome) => self.flipped(outcome),
+            Done::Files(version, files) => self.files_came(version, files),
+            Done::Album(version, album) => self.album_collected(version, &album),
+            Done::AlbumJoined(version, lines, entry) => self.album_joined(version, &lines, entry),
             Done::Interrupted => self.interrupting -= 1,
             Done::Noted(ownership) => self.heed(ownership),
         }

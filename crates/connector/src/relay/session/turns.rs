@@ -243,7 +243,11 @@ impl Session {
     fn push_held(&mut self, conversation: &ConversationKey, entry: &Entry, now: Mono) {
         let form = self.form(entry);
         let permit = self.window.permit(form.kind(), entry.body.len(), now);
-        if self.phase != Phase::Draining || !self.may_push() || permit == Permit::Wait {
+        let lacks_files = self.lacks_files(entry);
+        if lacks_files {
+            self.bring_files(entry);
+        }
+        if self.phase != Phase::Draining || !self.may_push() || permit == Permit::Wait || lacks_files {
             return self.turns.look_again(conversation, now);
         }
         self.remember_not_again(entry.seq);

@@ -175,6 +175,7 @@ impl World {
             target: Target::chat(ANN),
             action,
             answer: None,
+            file: None,
             earlier: crate::platform::Earlier::Nothing,
             progress: Arc::new(Hand),
         };

@@ -1,0 +1,160 @@
+//! A file that an agent sends: one that its gateway uploaded, or what is behind a URL of the open
+//! internet, brought here first so that it can be sent as often as it takes.
+
+use super::keep::{Claims, too_large};
+use super::{Media, no_such_file};
+use crate::ssrf_guard::GuardError;
+use angelia_core::egress::Sender;
+use angelia_core::error::{Error, Kind, Result};
+use angelia_core::media::{
+    FILE_BYTES, FileId, Holder, KeptFile, MediaKind, MediaStore, kind_of, opus_duration, safe_name, span,
+};
+use angelia_core::ports::ActionId;
+use angelia_platforms::{FileContent, OutgoingFile};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
+use reqwest::header::CONTENT_TYPE;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the path of a reference begins with.
+const REFERENCE: &str = "/relay/media/";
+/// How long a file may take that is behind a URL.
+const FETCH_WITHIN: Duration = Duration::from_secs(60);
+/// The end of a recording, in which its last page begins.
+const END: u64 = 65 * 1024;
+
+/// What an agent says of a file.
+pub(crate) struct Wanted<'a> {
+    pub(crate) source_url: &'a str,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) kind: &'a str,
+}
+
+impl Media {
+    /// The file that an action sends.
+    pub(crate) async fn outgoing(
+        self: &Arc<Self>,
+        sender: Sender<'_>,
+        action: ActionId,
+        wanted: &Wanted<'_>,
+    ) -> Result<OutgoingFile> {
+        let holder = Holder::Instance(sender.instance);
+        let id = match reference(wanted.source_url) {
+            Some(id) => FileId::parse(id).ok_or_else(no_such_file)?,
+            None => self.bring_from_url(sender, action, wanted).await?,
+        };
+        let file = self.ports.records.use_file(&id, &holder).await?.ok_or_else(no_such_file)?;
+        let kind = MediaKind::parse(wanted.kind).unwrap_or_else(|| kind_of(&file.media_type, false));
+        let duration = match kind {
+            MediaKind::Voice | MediaKind::Audio if file.media_type == "audio/ogg" => {
+                opus_duration(&self.end_of(&file).await?)
+            }
+            _ => None,
+        };
+        let link = self.link_for_people(sender.instance, &id).ok_or_else(no_such_file)?;
+        Ok(OutgoingFile {
+            name: wanted.name.map_or_else(|| file.name.clone(), |name| safe_name(name, &file.media_type)),
+            media_type: file.media_type.clone(),
+            kind,
+            size: file.size,
+            duration,
+            link,
+            content: Arc::new(Content { media: self.clone(), file }),
+        })
+    }
+
+    /// Brings what is behind a URL. Brought again for the same action, it is found.
+    async fn bring_from_url(
+        &self,
+        sender: Sender<'_>,
+        action: ActionId,
+        wanted: &Wanted<'_>,
+    ) -> Result<FileId> {
+        let instance = sender.instance.0.to_string();
+        let id = FileId::named(&["sent", &instance, &action.0.to_string(), wanted.source_url]);
+        let holder = Holder::Instance(sender.instance);
+        if self.ports.records.use_file(&id, &holder).await?.is_some() {
+            return Ok(id);
+        }
+        let answer = self.guard.open(wanted.source_url, FETCH_WITHIN).await.map_err(|error| match error {
+            GuardError::Refused(why) => Error::invalid(format!("source_url is refused: {why}")),
+            GuardError::Unreachable => Error::unavailable("nobody answers at source_url"),
+        })?;
+        if !answer.status().is_success() {
+            let status = answer.status().as_u16();
+            return Err(Error::not_found(format!("source_url answers with HTTP status {status}")));
+        }
+        if answer.content_length().is_some_and(|length| length > FILE_BYTES) {
+            return Err(too_large());
+        }
+        let media_type = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let in_path = wanted.source_url.split(['?', '#']).next().and_then(|url| url.rsplit('/').next());
+        let claims = Claims {
+            file: Some(id.clone()),
+            name: wanted.name.or(in_path).unwrap_or_default().to_owned(),
+            media_type: media_type.map(str::to_owned),
+        };
+        let broke_off = |_| Error::unavailable("the file behind source_url broke off");
+        self.keep(sender.tenant, holder, claims, answer.bytes_stream().map_err(broke_off)).await?;
+        Ok(id)
+    }
+
+    /// The last bytes of a file.
+    async fn end_of(&self, file: &KeptFile) -> Result<Vec<u8>> {
+        let first = file.size.saturating_sub(END);
+        let part = span(first, file.size.saturating_sub(1), file.size).ok_or_else(no_such_file)?;
+        let turn = self.turns.take(&file.tenant).await?;
+        let mut opening = self.open(file, part, turn).await?;
+        let mut end = Vec::new();
+        while let Some(piece) = opening.next().await? {
+            end.extend_from_slice(&piece);
+        }
+        Ok(end)
+    }
+}
+
+/// The id in a reference to one of our files, whatever stands behind it; `None` of any other URL.
+fn reference(url: &str) -> Option<&str> {
+    let (_, id) = url.split_once(REFERENCE)?;
+    Some(id)
+}
+
+struct Content {
+    media: Arc<Media>,
+    file: KeptFile,
+}
+
+impl FileContent for Content {
+    fn open(&self) -> BoxFuture<'_, Result<BoxStream<'static, Result<Bytes>>>> {
+        Box::pin(async move {
+            let Self { media, file } = self;
+            let whole = span(0, file.size.saturating_sub(1), file.size).ok_or_else(no_such_file)?;
+            let turn = media.turns.take(&file.tenant).await?;
+            let opening = media.open(file, whole, turn).await?;
+            let pieces = stream::try_unfold(opening, |mut opening| async move {
+                Ok(opening.next().await?.map(|bytes| (bytes, opening)))
+            });
+            Ok(pieces.boxed())
+        })
+    }
+}
+
+/// Why an action cannot have its file, in words for its gateway; whether another attempt may help.
+pub(crate) fn why(error: &Error) -> (String, bool) {
+    (error.to_string(), error.kind() == Kind::Unavailable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_is_told_by_its_path() {
+        assert_eq!(reference("https://relay.example/relay/media/abc"), Some("abc"));
+        assert_eq!(reference("http://10.0.0.1:8765/relay/media/abc?x"), Some("abc?x"), "which is no id");
+        assert_eq!(reference("https://example.org/a.png"), None);
+    }
+}
