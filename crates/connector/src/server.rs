@@ -23,8 +23,8 @@ use angelia_core::error::{Error, Result};
 use angelia_core::identity::new_gateway_limits::GatewayLimits;
 use angelia_core::memory::{Memory, MemoryLimits};
 use angelia_core::ports::{Blobs, Ports};
-use angelia_platforms::Platform;
 use angelia_platforms::webchat::{self, Guides, Hub, Webchat};
+use angelia_platforms::{FileKeeper, Platform};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -202,9 +202,9 @@ impl Server {
             notifier: Notifier::new(&parts, egress.clone(), options.notices.clone()),
             registrar: Registrar::new(&parts),
             listeners: Listeners::new(&parts, admission.clone(), &options),
-            media,
-            webchat: options.webchat.then(|| parts.webchat(&options, admission, &guides)),
+            webchat: options.webchat.then(|| parts.webchat(&options, admission, &guides, media.clone())),
             admin: Admin::new(&parts, options.admin_token, bearers, drops, integrity, options.public_url),
+            media,
             egress,
             guides,
             talk,
@@ -421,7 +421,13 @@ impl Parts {
         });
     }
 
-    fn webchat(&self, options: &Options, admission: Arc<RoutedAdmission>, guides: &Arc<Guides>) -> Router {
+    fn webchat(
+        &self,
+        options: &Options,
+        admission: Arc<RoutedAdmission>,
+        guides: &Arc<Guides>,
+        media: Option<Arc<Media>>,
+    ) -> Router {
         webchat::routes(webchat::Setup {
             ports: self.ports.clone(),
             hub: self.hub.clone(),
@@ -430,6 +436,7 @@ impl Parts {
             open_rooms: options.open_rooms.clone(),
             guides: guides.clone(),
             pace: options.webchat_pace,
+            files: media.map(|media| media as Arc<dyn FileKeeper>),
         })
     }
 }

@@ -5,6 +5,7 @@
 mod admission;
 mod commands;
 pub mod discord;
+mod files;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -26,6 +27,7 @@ pub(crate) use kit::{arrival_window, health, inbound};
 
 pub use admission::{Admission, Linking, Presence, Which};
 pub use commands::{BotCommands, FromGateways, default_commands};
+pub use files::{FileKeeper, Kept, Uploaded};
 pub use ingress::{HeldLeases, Ingress, Seal, Stop, WrittenUnder};
 pub use kit::Account;
 pub use kit::health::{BotState, Checkup, Finding, Health, HealthRecord, Verdict};
@@ -40,6 +42,7 @@ pub use platform::{
 pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Web chat", webchat::PACE_LIMITS),
     ("Web chat", webchat::READ_LIMITS),
+    ("Web chat", webchat::FILE_LIMITS),
     ("Web chat", webchat::FOLLOW_LIMITS),
     ("Web chat", webchat::DRAFT_LIMITS),
     ("Web chat", webchat::SEND_LIMITS),

@@ -12,7 +12,7 @@ use angelia_core::egress::{Bot, Dedupe, Rate, Target};
 pub use angelia_core::egress::{Earlier, Outcome, Reach};
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::Rendering;
-use angelia_core::media::MediaKind;
+use angelia_core::media::{FileId, Holder, MediaKind};
 use angelia_core::secret::Secret;
 use angelia_core::store::ActionId;
 use angelia_core::threads::{KnownThread, Moved, Opened};
@@ -82,6 +82,10 @@ pub struct OutgoingFile {
     pub duration: Option<Duration>,
     /// A link to it, where the platform does not take it.
     pub link: String,
+    /// How its sender refers to it.
+    pub file: FileId,
+    /// Whose it is: an instance, of this tenant.
+    pub owner: (String, Holder),
     /// Reads it.
     pub content: Arc<dyn FileContent>,
 }
@@ -233,6 +237,11 @@ pub trait Platform: Bot + Send + Sync {
     /// ([`Origin`](angelia_core::media::Origin)). Unavailable means that it may be tried again.
     fn fetch_file<'a>(&'a self, _at: &'a str) -> BoxFuture<'a, Result<FetchedFile>> {
         Box::pin(async { Err(Error::not_found("this platform hands out no files")) })
+    }
+
+    /// A file of an event that is here already, and who has it, if the connector itself is the provider.
+    fn keeps(&self, _at: &str) -> Option<(Holder, FileId)> {
+        None
     }
 
     /// Tells a chat's name and type.

@@ -27,6 +27,9 @@ const PROBES: [&str; 2] = ["/livez", "/readyz"];
 /// Where gateways send files, which take longer than anything else.
 const UPLOADS: &str = "/relay/media";
 
+/// Where people do, below their room.
+const UPLOADS_OF_ROOMS: (&str, &str) = ("/chat/api/rooms/", "/files");
+
 /// What the requests of a connection need to be answered.
 #[derive(Clone)]
 pub(super) struct Visit {
@@ -84,7 +87,7 @@ impl Visit {
         if let Some(peer) = self.peer {
             request.extensions_mut().insert(ConnectInfo(peer));
         }
-        let within = if request.uri().path() == UPLOADS { UPLOAD_WITHIN } else { ANSWER_WITHIN };
+        let within = if takes_files(request.uri().path()) { UPLOAD_WITHIN } else { ANSWER_WITHIN };
         match timeout(within, self.router.clone().oneshot(request)).await {
             Ok(response) => response.unwrap_or_else(|never| match never {}),
             Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "this took too long; try again\n").into_response(),
@@ -96,6 +99,11 @@ impl Visit {
         let url = request.uri().authority().map(|authority| authority.as_str());
         PROBES.contains(&request.uri().path()) || self.hosts.admit(url, headers, self.here)
     }
+}
+
+fn takes_files(path: &str) -> bool {
+    let (begins, ends) = UPLOADS_OF_ROOMS;
+    path == UPLOADS || path.starts_with(begins) && path.ends_with(ends)
 }
 
 /// A request's body; the connection is told when it is complete.

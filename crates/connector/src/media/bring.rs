@@ -1,11 +1,13 @@
 //! Bringing the files of an event here: from the provider that has them, before the event goes to
 //! its agent.
 
-use super::Media;
 use super::keep::{Claims, Taken};
+use super::{Media, no_such_file};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::inbox::InstanceId;
-use angelia_core::media::{Attached, Brought, FileId, Holder, KeptFile, MediaStore, safe_name};
+use angelia_core::media::{
+    Attached, Brought, FileId, Handed, Holder, KEPT_FOR, KeptFile, MediaStore, safe_name,
+};
 use angelia_platforms::Platform;
 use std::time::Duration;
 
@@ -55,10 +57,13 @@ impl Media {
             let KeptFile { name, media_type, size, .. } = kept;
             return Ok(Brought::Here { file: id, name, media_type, size });
         }
+        if let Some((from, file)) = bot.keeps(&file.at) {
+            return self.bring_kept(tenant, instance, id, (from, file)).await;
+        }
         let fetched = tokio::time::timeout(FETCH_WITHIN, async {
             let mut pauses = PAUSES.iter();
             loop {
-                match (self.fetch(tenant, &holder, &id, bot, file).await, pauses.next()) {
+                match (self.fetch(tenant, instance, &id, bot, file).await, pauses.next()) {
                     (Err(error), Some(pause)) if error.kind() == Kind::Unavailable => {
                         tracing::debug!(%error, "a file is fetched again");
                         tokio::time::sleep(*pause).await;
@@ -72,10 +77,26 @@ impl Media {
         Ok(Brought::Here { file, name, media_type, size })
     }
 
+    /// Hands on what is here already, from a room to its agent.
+    async fn bring_kept(
+        &self,
+        tenant: &str,
+        instance: InstanceId,
+        named: FileId,
+        (from, file): (Holder, FileId),
+    ) -> Result<Brought> {
+        let (tenant, to) = (tenant.to_owned(), Holder::Instance(instance));
+        let handed =
+            Handed { file, from, tenant, to, named: named.clone(), called: None, kept_for: KEPT_FOR };
+        let kept = self.ports.records.hand_on(handed).await?;
+        let KeptFile { name, media_type, size, .. } = kept.ok_or_else(no_such_file)?;
+        Ok(Brought::Here { file: named, name, media_type, size })
+    }
+
     async fn fetch(
         &self,
         tenant: &str,
-        holder: &Holder,
+        instance: InstanceId,
         id: &FileId,
         bot: &dyn Platform,
         file: &Attached,
@@ -86,7 +107,7 @@ impl Media {
             name: file.name.clone().or(fetched.name).unwrap_or_default(),
             media_type: file.media_type.clone().or(fetched.media_type),
         };
-        self.keep(tenant, holder.clone(), claims, fetched.bytes).await
+        self.keep(tenant, self.for_instance(instance), claims, fetched.bytes).await
     }
 }
 

@@ -4,8 +4,8 @@ use super::{Media, Turn, no_such_file};
 use crate::admin::answer;
 use angelia_core::error::{Error, Result};
 use angelia_core::media::{
-    Asked, BlobKey, FileId, Holder, KeptFile, MediaStore, SEALED_CHUNK_BYTES, Span, asked, content_range,
-    disposition, span,
+    Asked, BlobKey, FileId, Holder, KeptFile, MediaKind, MediaStore, SEALED_CHUNK_BYTES, Span, asked,
+    content_range, disposition, shown_as, span,
 };
 use angelia_core::ports::BlobReader;
 use angelia_core::seal;
@@ -21,6 +21,10 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use std::sync::Arc;
+
+/// Nothing in a file runs or loads anything; a browser's own view of a picture or a film has a style.
+const POLICY: &str =
+    "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox";
 
 pub(super) async fn download(
     State(media): State<Arc<Media>>,
@@ -59,15 +63,17 @@ pub(super) async fn serve(media: &Media, file: &KeptFile, headers: &HeaderMap) -
     answer.body(opening.body()).map_err(Error::defect)
 }
 
-/// What is said with every file: that nobody runs it, shows it in our name or keeps it for others.
+/// What is said with every file: that nobody runs it or keeps it for others. What is only decoded may be
+/// looked at where it is, everything else is saved.
 fn head(file: &KeptFile) -> Builder {
+    let inline = shown_as(&file.media_type, false) != MediaKind::Document;
     Response::builder()
         .header(CONTENT_TYPE, &file.media_type)
-        .header(CONTENT_DISPOSITION, disposition(&file.name, false))
+        .header(CONTENT_DISPOSITION, disposition(&file.name, inline))
         .header(ACCEPT_RANGES, "bytes")
         .header(CACHE_CONTROL, "private, no-store")
         .header(X_CONTENT_TYPE_OPTIONS, "nosniff")
-        .header(CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox")
+        .header(CONTENT_SECURITY_POLICY, POLICY)
 }
 
 fn nothing_there(size: u64) -> Result<Response> {

@@ -4,8 +4,10 @@
 use super::Media;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::fail;
+use angelia_core::inbox::InstanceId;
 use angelia_core::media::{
-    BlobKey, CHUNK_BYTES, FILE_BYTES, FileId, Holder, MediaStore, NewFile, SNIFF_BYTES, media_type, safe_name,
+    BlobKey, CHUNK_BYTES, FILE_BYTES, FileId, Holder, KEPT_FOR, MediaStore, NewFile, SNIFF_BYTES, media_type,
+    safe_name,
 };
 use angelia_core::ports::BlobWriter;
 use angelia_core::seal;
@@ -28,6 +30,15 @@ pub(super) struct Claims {
     pub(super) media_type: Option<String>,
 }
 
+/// For whom a file is, and how much of it may be kept, for how long.
+#[derive(Clone, Debug)]
+pub(super) struct Terms {
+    pub(super) holder: Holder,
+    /// The most that all files of the tenant may take with it.
+    pub(super) tenant_bytes: u64,
+    pub(super) kept_for: Duration,
+}
+
 /// A file that was taken in.
 #[derive(Clone, Debug)]
 pub(super) struct Taken {
@@ -38,11 +49,17 @@ pub(super) struct Taken {
 }
 
 impl Media {
-    /// Keeps what comes as a file of `tenant` for `holder`.
+    /// The terms of what an instance's agent sends and gets.
+    pub(super) fn for_instance(&self, instance: InstanceId) -> Terms {
+        let holder = Holder::Instance(instance);
+        Terms { holder, tenant_bytes: self.tenant_bytes, kept_for: KEPT_FOR }
+    }
+
+    /// Keeps what comes as a file of `tenant`.
     pub(super) async fn keep(
         &self,
         tenant: &str,
-        holder: Holder,
+        terms: Terms,
         claims: Claims,
         body: impl Stream<Item = Result<Bytes>>,
     ) -> Result<Taken> {
@@ -62,14 +79,15 @@ impl Media {
         let new = NewFile {
             file: claims.file.unwrap_or_else(FileId::mint),
             tenant: tenant.to_owned(),
-            holder,
+            holder: terms.holder,
             blob: blob.clone(),
             sealed: sealed.to_vec(),
             hash,
             size,
             name: name.clone(),
             media_type: media_type.clone(),
-            tenant_bytes: self.tenant_bytes,
+            tenant_bytes: terms.tenant_bytes,
+            kept_for: terms.kept_for,
         };
         let stored = self.ports.records.keep_file(new).await;
         if stored.as_ref().map_or(true, |stored| stored.known) {

@@ -3,12 +3,14 @@
 //! A gateway uploads what its agent sends, and fetches what people sent. Both ask with the token
 //! they dial with, and a file is there only for the instance it was meant for: of everything else
 //! everybody hears the same 404. What people send is brought here from the provider that has it
-//! (`bring.rs`), and gateways that fetch nothing get a link (`link.rs`).
+//! (`bring.rs`), and gateways that fetch nothing get a link (`link.rs`). People in the web chat send and
+//! get files here themselves (`of_rooms.rs`).
 
 mod bring;
 mod download;
 mod keep;
 mod link;
+mod of_rooms;
 mod outgoing;
 mod sweep;
 mod upload;

@@ -62,6 +62,8 @@ impl Media {
             size: file.size,
             duration,
             link,
+            file: id,
+            owner: (sender.tenant.to_owned(), holder),
             content: Arc::new(Content { media: self.clone(), file }),
         })
     }
@@ -75,8 +77,7 @@ impl Media {
     ) -> Result<FileId> {
         let instance = sender.instance.0.to_string();
         let id = FileId::named(&["sent", &instance, &action.0.to_string(), wanted.source_url]);
-        let holder = Holder::Instance(sender.instance);
-        if self.ports.records.use_file(&id, &holder).await?.is_some() {
+        if self.ports.records.use_file(&id, &Holder::Instance(sender.instance)).await?.is_some() {
             return Ok(id);
         }
         let answer = self.guard.open(wanted.source_url, FETCH_WITHIN).await.map_err(|error| match error {
@@ -98,7 +99,13 @@ impl Media {
             media_type: media_type.map(str::to_owned),
         };
         let broke_off = |_| Error::unavailable("the file behind source_url broke off");
-        self.keep(sender.tenant, holder, claims, answer.bytes_stream().map_err(broke_off)).await?;
+        self.keep(
+            sender.tenant,
+            self.for_instance(sender.instance),
+            claims,
+            answer.bytes_stream().map_err(broke_off),
+        )
+        .await?;
         Ok(id)
     }
 

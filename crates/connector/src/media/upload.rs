@@ -4,7 +4,7 @@ use super::Media;
 use super::keep::{Claims, Taken, too_large};
 use crate::admin::answer;
 use angelia_core::error::{Error, Result};
-use angelia_core::media::{FILE_BYTES, Holder};
+use angelia_core::media::FILE_BYTES;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -34,8 +34,8 @@ async fn take(media: &Media, request: Request) -> Result<Value> {
     };
     let body = request.into_body().into_data_stream();
     let body = body.map_err(|_| Error::invalid("the file broke off; send it again"));
-    let holder = Holder::Instance(record.instance);
-    let Taken { file, size, .. } = media.keep(&record.tenant, holder, claims, body).await?;
+    let terms = media.for_instance(record.instance);
+    let Taken { file, size, .. } = media.keep(&record.tenant, terms, claims, body).await?;
     Ok(json!({ "id": file.as_str(), "size": size }))
 }
 

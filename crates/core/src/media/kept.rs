@@ -4,7 +4,8 @@
 //! bytes that are not there. What a crash leaves in between is an object without a row, which upkeep
 //! finds and removes; one that is younger than [`ORPHAN_AFTER`] may be about to get its row.
 
-use super::{FileId, KEPT_FOR, TENANT_FILES};
+use super::handed::{hand_on, keep_longer};
+use super::{FileId, Handed, KEPT_FOR, TENANT_FILES};
 use crate::clock::UnixMillis;
 use crate::error::{Error, Kind, Result};
 use crate::inbox::InstanceId;
@@ -81,6 +82,8 @@ pub struct NewFile {
     pub media_type: String,
     /// The most a tenant may have.
     pub tenant_bytes: u64,
+    /// For how long it is kept.
+    pub kept_for: Duration,
 }
 
 /// A file that was kept.
@@ -143,9 +146,27 @@ pub trait MediaStore: Records {
             let found = look(self, "find a file", move |view| find(view, &asked, &by)).await?;
             let Some((kept, is_due)) = found else { return Ok(None) };
             if is_due {
-                change(self, Change::to("keep a file longer"), move |view| touch(view, &file)).await?;
+                change(self, Change::to("keep a file longer"), move |view| touch(view, &file, KEPT_FOR))
+                    .await?;
             }
             Ok(Some(kept))
+        })
+    }
+
+    /// Hands a file on to somebody else of its tenant; `None` if it is not there to be handed on.
+    fn hand_on(&self, handed: Handed) -> BoxFuture<'_, Result<Option<KeptFile>>> {
+        change(self, Change::to("hand a file on"), move |view| hand_on(view, &handed))
+    }
+
+    /// Keeps some files of `holder` for that long at least; answers those that are there, in their order.
+    fn keep_longer(
+        &self,
+        files: Vec<FileId>,
+        holder: Holder,
+        kept_for: Duration,
+    ) -> BoxFuture<'_, Result<Vec<Option<KeptFile>>>> {
+        change(self, Change::to("keep files longer"), move |view| {
+            keep_longer(view, &files, &holder, kept_for)
         })
     }
 
@@ -182,7 +203,7 @@ impl From<TenantFilesRow> for TenantFiles {
     }
 }
 
-fn usage(view: &mut View<'_>, tenant: &str) -> Result<TenantFilesRow> {
+pub(super) fn usage(view: &mut View<'_>, tenant: &str) -> Result<TenantFilesRow> {
     let none = || TenantFilesRow { tenant: tenant.to_owned(), files: 0, blobs: 0, bytes: 0 };
     Ok(view.get::<TenantFilesRow>((tenant,))?.unwrap_or_else(none))
 }
@@ -190,14 +211,12 @@ fn usage(view: &mut View<'_>, tenant: &str) -> Result<TenantFilesRow> {
 fn keep(view: &mut View<'_>, new: &NewFile) -> Result<Stored> {
     let file = &new.file;
     if view.get::<FileRow>((file.as_str(),))?.is_some_and(|row| row.holder == new.holder) {
-        touch(view, file)?;
+        touch(view, file, new.kept_for)?;
         return Ok(Stored { file: file.clone(), known: true });
     }
     let same = view.find::<BlobRow>(BY_HASH, (&*new.tenant, &*new.hash))?.into_iter().next();
     let mut usage = usage(view, &new.tenant)?;
-    if usage.files.unsigned_abs() >= TENANT_FILES {
-        return Err(full("has as many files as it may"));
-    }
+    admit(&usage)?;
     usage.files += 1;
     let known = same.is_some();
     let blob = match same {
@@ -205,7 +224,7 @@ fn keep(view: &mut View<'_>, new: &NewFile) -> Result<Stored> {
         None => add_blob(view, new, &mut usage)?,
     };
     view.put(&usage);
-    let expires_at = view.now().after(KEPT_FOR);
+    let expires_at = view.now().after(new.kept_for);
     view.put(&FileRow {
         file: file.to_string(),
         tenant: new.tenant.clone(),
@@ -216,6 +235,14 @@ fn keep(view: &mut View<'_>, new: &NewFile) -> Result<Stored> {
         expires_at,
     });
     Ok(Stored { file: file.clone(), known })
+}
+
+/// Whether a tenant may have one more file.
+pub(super) fn admit(usage: &TenantFilesRow) -> Result<()> {
+    if usage.files.unsigned_abs() < TENANT_FILES {
+        return Ok(());
+    }
+    Err(full("has as many files as it may"))
 }
 
 fn full(how: &str) -> Error {
@@ -243,7 +270,7 @@ fn add_blob(view: &mut View<'_>, new: &NewFile, usage: &mut TenantFilesRow) -> R
 }
 
 /// A file, and whether its use has to be written down.
-fn find(view: &mut View<'_>, file: &FileId, holder: &Holder) -> Result<Option<(KeptFile, bool)>> {
+pub(super) fn find(view: &mut View<'_>, file: &FileId, holder: &Holder) -> Result<Option<(KeptFile, bool)>> {
     let now = view.now();
     let found = view.get::<FileRow>((file.as_str(),))?;
     let Some(row) = found.filter(|row| row.holder == *holder && now < row.expires_at) else {
@@ -265,8 +292,8 @@ fn find(view: &mut View<'_>, file: &FileId, holder: &Holder) -> Result<Option<(K
     Ok(Some((kept, is_due)))
 }
 
-fn touch(view: &mut View<'_>, file: &FileId) -> Result<()> {
-    let until = view.now().after(KEPT_FOR);
+pub(super) fn touch(view: &mut View<'_>, file: &FileId, kept_for: Duration) -> Result<()> {
+    let until = view.now().after(kept_for);
     if let Some(mut row) = view.get::<FileRow>((file.as_str(),))?.filter(|row| row.expires_at < until) {
         row.expires_at = until;
         view.replace(&row);

@@ -32,7 +32,7 @@ words! {
 }
 
 /// What may be shown in place: what browsers decode and never run.
-const INLINE: [&str; 12] = [
+const INLINE: [&str; 13] = [
     "image/png",
     "image/jpeg",
     "image/gif",
@@ -43,6 +43,7 @@ const INLINE: [&str; 12] = [
     "audio/aac",
     "audio/wav",
     "audio/flac",
+    "audio/webm",
     "video/mp4",
     "video/webm",
 ];
@@ -148,11 +149,10 @@ pub fn kind_of(media_type: &str, voice: bool) -> MediaKind {
     }
 }
 
-/// Whether a page may show a file in place: it is of the few types that are only decoded, and
-/// its first bytes say so too.
-pub fn may_show_inline(media_type: &str, head: &[u8]) -> bool {
-    let Some(media_type) = well_formed(media_type) else { return false };
-    INLINE.contains(&media_type.as_str()) && sniff(head).is_some_and(|found| bears_out(found, &media_type))
+/// As what a page shows a file of a type that [`media_type`] told: its bytes are what it says. Of what
+/// is not only decoded it shows no more than that it is there.
+pub fn shown_as(media_type: &str, voice: bool) -> MediaKind {
+    if INLINE.contains(&media_type) { kind_of(media_type, voice) } else { MediaKind::Document }
 }
 
 /// A claimed type in lower case, without parameters and under its usual name; `None` if it is

@@ -82,24 +82,27 @@ fn the_bytes_tell_whatever_was_claimed() {
     }
 }
 
+/// Whether a file is shown in place, whatever is claimed of it.
+fn in_place(claimed: &str, head: &[u8]) -> bool {
+    shown_as(&media_type(Some(claimed), "", head), false) != MediaKind::Document
+}
+
 #[test]
 fn only_what_is_decoded_is_shown_in_place() {
     for (shown, head) in SHOWN {
-        assert!(may_show_inline(shown, head), "{shown}");
-        assert!(may_show_inline(&format!("{shown}; a=b").to_uppercase(), head), "{shown}");
-        assert!(!may_show_inline(shown, b""), "{shown}");
-        assert!(!may_show_inline(shown, b"just words"), "{shown}");
+        for claimed in [shown, "text/html", "nonsense", &format!("{shown}; a=b").to_uppercase()] {
+            assert!(in_place(claimed, head), "{claimed}");
+        }
+        assert!(!in_place(shown, b"") && !in_place(shown, b"just words"), "{shown}");
         for (other, other_head) in SAVED.iter().chain(&MARKUP) {
-            assert!(!may_show_inline(other, head), "{other}");
             let is_unknown_ogg = (shown, *other) == ("audio/ogg", "application/ogg");
-            assert_eq!(may_show_inline(shown, other_head), is_unknown_ogg, "{shown} {other}");
+            assert_eq!(in_place(shown, other_head), is_unknown_ogg, "{shown} {other}");
+            assert!(!in_place(other, other_head), "{other}");
         }
     }
-    for (never, head) in SAVED.iter().chain(&MARKUP) {
-        assert!(!may_show_inline(never, head), "{never}");
-    }
-    assert!(!may_show_inline("image/png", b"GIF89a"), "another picture");
-    assert!(may_show_inline("audio/x-wav", b"RIFF\x24\0\0\0WAVEfmt "), "by another name");
+    assert!(in_place("audio/x-wav", b"RIFF\x24\0\0\0WAVEfmt "), "by another name");
+    assert_eq!(shown_as("audio/webm", true), MediaKind::Voice);
+    assert_eq!(shown_as("image/svg+xml", false), MediaKind::Document);
 }
 
 #[test]
@@ -130,8 +133,6 @@ fn a_picture_with_a_script_inside_is_a_picture() {
     for claimed in ["text/html", "text/javascript", "image/gif", "image/svg+xml"] {
         assert_eq!(media_type(Some(claimed), "a.html", head), "image/gif");
     }
-    assert!(!may_show_inline("text/html", head));
-    assert!(!may_show_inline("image/svg+xml", head));
     let mut late = vec![b' '; SNIFF_BYTES];
     late.extend(PNG);
     assert_eq!(media_type(Some("image/png"), "a.png", &late), OCTETS, "not at its beginning");
@@ -194,7 +195,7 @@ fn a_container_is_what_is_said_of_it() {
     ] {
         assert_eq!(media_type(claimed, name, head), kept, "{claimed:?} {name}");
     }
-    assert!(may_show_inline("audio/mp4", ISOM));
+    assert!(in_place("audio/mp4", ISOM));
 }
 
 #[test]
@@ -260,7 +261,7 @@ proptest! {
     fn no_page_is_shown(which in 0..MARKUP.len(), behind in any::<Vec<u8>>(), claim in 0..INLINE.len()) {
         let head = [MARKUP[which].1, b" ", &behind].concat();
         let kept = media_type(Some(INLINE[claim]), "cat.png", &head);
-        prop_assert!(!may_show_inline(&kept, &head) && !may_show_inline(INLINE[claim], &head), "{}", kept);
+        prop_assert_eq!(shown_as(&kept, false), MediaKind::Document, "{}", kept);
     }
 
     #[test]

@@ -13,9 +13,11 @@
 //! | Which part of it is wanted? | `range.rs` |
 //! | How long is a recording? | `ogg.rs` |
 //! | Who has it, until when, and does more fit? | `kept.rs` |
+//! | How does it go from one who has it to another? | `handed.rs` |
 
 mod attached;
 mod chunks;
+mod handed;
 mod kept;
 mod kind;
 mod name;
@@ -26,13 +28,15 @@ pub use attached::{
     Attached, Brought, Handing, Origin, album, attach, attached, below, hand_over, has_files, readable_size,
 };
 pub use chunks::{BlobKey, CHUNK_BYTES, SEALED_CHUNK_BYTES, Span, sealed_bytes, span};
+pub use handed::Handed;
 pub use kept::{Expired, Holder, KeptFile, MediaStore, NewFile, ORPHAN_AFTER, Stored, TenantFiles};
-pub use kind::{MediaKind, SNIFF_BYTES, kind_of, may_show_inline, media_type};
+pub use kind::{MediaKind, SNIFF_BYTES, kind_of, media_type, shown_as};
 pub use name::{disposition, safe_name};
 pub use ogg::opus_duration;
 pub use range::{Asked, asked, content_range};
 
 use crate::secret::{hex, random_hex};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::time::Duration;
@@ -46,10 +50,13 @@ angelia_contract::limits! {
     pub const TENANT_FILES: u64 = 10_000, count "files of a tenant";
     /// Long enough to send it, and to look at it again the same day.
     pub const KEPT_FOR: Duration = Duration::from_secs(24 * 3_600), time "for which a file is kept after its agent used it last";
+    /// As long as people scroll back. Longer than any message waits for its agent.
+    pub const ROOM_KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 3_600), time "for which a room of the web chat keeps the files of a line";
 }
 
 /// The name of a blob or of a file.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct FileId(String);
 
 impl FileId {
@@ -83,6 +90,20 @@ impl FileId {
     /// As text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl TryFrom<String> for FileId {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(&text).ok_or("32 hexadecimal digits name a file")
+    }
+}
+
+impl From<FileId> for String {
+    fn from(id: FileId) -> Self {
+        id.0
     }
 }
 

@@ -6,6 +6,7 @@ use super::{ActionId, BoxFuture};
 use crate::admission::DropReason;
 use crate::clock::UnixMillis;
 use crate::error::Result;
+use crate::media::{FileId, MediaKind};
 use crate::prompts::{Choice, Press};
 use crate::store::{Page, PageSize};
 use schemars::JsonSchema;
@@ -52,18 +53,30 @@ pub struct Invited {
     pub until: Option<UnixMillis>,
 }
 
-/// A file that somebody wanted to send with a line. It is not relayed, so this
-/// is all that is kept of it.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Unrelayed {
+/// A file that came with a line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoomFile {
+    /// By what readers of the room ask for it; `None` of one that was only named, in lines of
+    /// earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<FileId>,
     /// What it is called.
     pub name: String,
     /// Its size in bytes.
     pub size: u64,
-    /// Its media type, as its owner's browser has it.
+    /// Its media type.
     #[serde(rename = "type", default)]
     pub mime: String,
+    /// As what a page shows it; a document is never shown in place.
+    #[serde(default = "document")]
+    pub kind: MediaKind,
+    /// What it shows, in its sender's words, for who does not see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alt: Option<String>,
+}
+
+fn document() -> MediaKind {
+    MediaKind::Document
 }
 
 /// A line to be written.
@@ -83,8 +96,8 @@ pub struct NewLine {
     pub reply_to: Option<String>,
     /// The writer's own id: a repeated post is the same line.
     pub client_id: Option<String>,
-    /// Files that should have come with it.
-    pub files: Vec<Unrelayed>,
+    /// Files that come with it.
+    pub files: Vec<RoomFile>,
     /// Why no agent gets it.
     pub undelivered: Option<DropReason>,
     /// The buttons below it.
@@ -134,9 +147,9 @@ pub struct Line {
     /// The id its writer gave it, by which they know it again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
-    /// Files that should have come with it.
+    /// Files that came with it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub files: Vec<Unrelayed>,
+    pub files: Vec<RoomFile>,
     /// Why no agent got it.
     #[serde(skip)]
     pub undelivered: Option<DropReason>,

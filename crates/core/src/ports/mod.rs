@@ -26,7 +26,7 @@ pub use ledger::{
 };
 pub use lines::{
     Buttons, CONNECTOR, Earlier, Guest, Invited, Line, LineAnswer, LineEdit, LineMark, LineRevision, Lines,
-    NewLine, NewThread, Person, Posted, ThreadName, Unrelayed,
+    NewLine, NewThread, Person, Posted, RoomFile, ThreadName,
 };
 pub use upkeep::{Checked, ClockStore, ForgottenGateway, Pruned, Upkeep};
 

@@ -171,9 +171,11 @@ impl Line {
         Self { buttons: None, ..self }
     }
 
-    /// The same line, saying something else, under its next number.
+    /// The same line, saying something else, under its next number. What is taken back goes with its
+    /// files.
     pub fn reworded(self, id: i64, text: &str) -> Self {
-        Self { id, text: text.to_owned(), edited: true, ..self }
+        let files = if text.is_empty() { Vec::new() } else { self.files };
+        Self { id, text: text.to_owned(), edited: true, files, ..self }
     }
 }
 

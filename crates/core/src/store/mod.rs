@@ -21,7 +21,7 @@ pub use crate::ports::{
     Accepted, ActionId, ActionOutcome, BoxFuture, Buttons, CONNECTOR, Checked, ClockStore, Cursor, Earlier,
     ForgottenGateway, Gap, Guest, Inboxes, Ingest, Intake, Invited, Line, LineAnswer, LineEdit, LineMark,
     LineRevision, Lines, Listed, ListedInbox, NewAction, NewLine, NewQuarantined, NewThread, Overdue, Person,
-    Posted, Pruned, StoredAction, Taken, ThreadName, Traffic, Unrelayed, Upkeep,
+    Posted, Pruned, RoomFile, StoredAction, Taken, ThreadName, Traffic, Upkeep,
 };
 pub use crate::quarantine::{Missed, Quarantined, StreamStore};
 pub use crate::rooms::RoomStore;

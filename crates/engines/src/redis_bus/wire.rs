@@ -7,7 +7,7 @@
 use angelia_core::admission::DropReason;
 use angelia_core::clock::UnixMillis;
 use angelia_core::inbox::{Entry, EntryKind, InstanceId, Mark, Seq};
-use angelia_core::ports::{Buttons, Control, Hint, HintKind, Line, Topic, Unrelayed};
+use angelia_core::ports::{Buttons, Control, Hint, HintKind, Line, RoomFile, Topic};
 use angelia_core::turns::WhileBusy;
 use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
@@ -117,7 +117,7 @@ struct LineHeader<'a> {
     text: Cow<'a, str>,
     reply_to: Option<Cow<'a, str>>,
     client_id: Option<Cow<'a, str>>,
-    files: Cow<'a, [Unrelayed]>,
+    files: Cow<'a, [RoomFile]>,
     undelivered: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     buttons: Option<Cow<'a, Buttons>>,

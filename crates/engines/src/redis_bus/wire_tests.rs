@@ -3,6 +3,7 @@
 use super::*;
 use angelia_core::directory::BotKey;
 use angelia_core::inbox::Epoch;
+use angelia_core::media::{FileId, MediaKind};
 use angelia_core::ports::{ActionId, Said};
 use angelia_core::prompts::Choice;
 use proptest::prelude::*;
@@ -41,7 +42,11 @@ fn entry() -> impl Strategy<Value = Entry> {
 }
 
 fn line() -> impl Strategy<Value = Line> {
-    let file = (text(), any::<u64>(), text()).prop_map(|(name, size, mime)| Unrelayed { name, size, mime });
+    let what = (any::<bool>(), 0..MediaKind::ALL.len(), prop::option::of(text()));
+    let file = (text(), any::<u64>(), text(), what).prop_map(|(name, size, mime, (is_kept, kind, alt))| {
+        let id = is_kept.then(|| FileId::named(&[&name]));
+        RoomFile { id, name, size, mime, kind: MediaKind::ALL[kind], alt }
+    });
     let files = prop::collection::vec(file, 0..3);
     let numbers = (any::<i64>(), any::<i64>(), any::<i64>(), any::<bool>(), any::<bool>());
     let texts = (text(), text(), text(), text(), prop::option::of(text()), prop::option::of(text()));

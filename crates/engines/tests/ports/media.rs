@@ -2,8 +2,9 @@
 
 use angelia_core::error::Kind;
 use angelia_core::inbox::InstanceId;
-use angelia_core::media::{FileId, Holder, MediaStore, NewFile, TENANT_BYTES, TenantFiles};
+use angelia_core::media::{FileId, Handed, Holder, KEPT_FOR, MediaStore, NewFile, TENANT_BYTES, TenantFiles};
 use angelia_core::records::Records;
+use std::time::Duration;
 
 fn new(tenant: &str, instance: i64, hash: &str, size: u64) -> NewFile {
     NewFile {
@@ -17,6 +18,7 @@ fn new(tenant: &str, instance: i64, hash: &str, size: u64) -> NewFile {
         name: "map.png".into(),
         media_type: "image/png".into(),
         tenant_bytes: TENANT_BYTES,
+        kept_for: KEPT_FOR,
     }
 }
 
@@ -70,7 +72,52 @@ async fn what_is_not_past_its_time_stays(records: &(impl Records + ?Sized)) {
     assert!(records.use_file(&stored.file, &file.holder).await.unwrap().is_some());
 }
 
+async fn a_file_is_handed_on_within_its_tenant(records: &(impl Records + ?Sized)) {
+    let said = Holder::Room("lab".into());
+    let in_room = NewFile { holder: said.clone(), ..new("acme", 1, "h1", 100) };
+    let sent = records.keep_file(in_room).await.unwrap().file;
+    let handed = |tenant: &str, from: &Holder, named: &str| Handed {
+        file: sent.clone(),
+        from: from.clone(),
+        tenant: tenant.into(),
+        to: Holder::Instance(InstanceId(7)),
+        named: FileId::named(&[named]),
+        called: Some("plan.png".into()),
+        kept_for: KEPT_FOR,
+    };
+    let kept = records.hand_on(handed("acme", &said, "one")).await.unwrap().unwrap();
+    assert_eq!((&*kept.name, kept.size), ("plan.png", 100));
+    let again = records.hand_on(handed("acme", &said, "one")).await.unwrap().unwrap();
+    assert_eq!(again.blob, kept.blob, "handed on again it is the same");
+    let theirs = records.use_file(&FileId::named(&["one"]), &Holder::Instance(InstanceId(7))).await.unwrap();
+    assert_eq!(theirs.unwrap().name, "plan.png");
+    assert_eq!(records.use_file(&sent, &said).await.unwrap().unwrap().name, "map.png", "as it was");
+    assert_eq!(records.tenant_files("acme").await.unwrap(), TenantFiles { files: 2, bytes: 100 });
+    for (tenant, from) in [("bolt", said), ("acme", Holder::Room("den".into()))] {
+        assert_eq!(records.hand_on(handed(tenant, &from, "two")).await.unwrap(), None, "{tenant} {from}");
+    }
+    assert_eq!(records.tenant_files("bolt").await.unwrap(), TenantFiles::default());
+}
+
+async fn some_files_are_kept_for_longer(records: &(impl Records + ?Sized)) {
+    let soon = Duration::from_millis(300);
+    let short = |hash: &str| NewFile { kept_for: soon, ..new("acme", 1, hash, 100) };
+    let (named, other) = (short("h1"), short("h2"));
+    records.keep_file(named.clone()).await.unwrap();
+    records.keep_file(other.clone()).await.unwrap();
+    let (ids, holder) = (vec![named.file.clone(), FileId::mint()], named.holder.clone());
+    let kept = records.keep_longer(ids, holder.clone(), KEPT_FOR).await.unwrap();
+    assert!(kept[0].is_some() && kept[1].is_none(), "in their order: {kept:?}");
+    // Fixed pause: until the other one is past its time.
+    tokio::time::sleep(2 * soon).await;
+    assert!(records.use_file(&named.file, &holder).await.unwrap().is_some());
+    assert_eq!(records.use_file(&other.file, &holder).await.unwrap(), None);
+    assert_eq!(records.expire_files().await.unwrap().blobs, [other.blob]);
+}
+
 on_every_engine!(
+    a_file_is_handed_on_within_its_tenant,
+    some_files_are_kept_for_longer,
     a_file_is_there_for_whom_it_was_meant,
     the_same_bytes_are_kept_once_within_a_tenant,
     a_tenant_has_no_more_than_it_may,

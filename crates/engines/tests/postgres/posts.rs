@@ -6,8 +6,9 @@ use super::open::{Opened, Witness, another, connect, entry};
 use super::people::line;
 use angelia_core::error::{Kind, Result};
 use angelia_core::inbox::{InstanceId, Quota, WhenFull};
+use angelia_core::media::{FileId, MediaKind};
 use angelia_core::store::{
-    IdentityStore, Lines, Log, NewEntry, NewLine, PageSize, Person, Posted, RoomStore, Unrelayed,
+    IdentityStore, Lines, Log, NewEntry, NewLine, PageSize, Person, Posted, RoomFile, RoomStore,
 };
 use angelia_engines::store::postgres::{HotWrites, Postgres};
 use futures_util::future::join_all;
@@ -66,8 +67,15 @@ async fn what_people_post_is_written_for_many_at_once() {
         let (id, client_id) = (format!("m{n}"), (n % 2 == 0).then(|| format!("c{n}")));
         // Every fifth is for no agent.
         let entry = if n % 5 == 0 { None } else { meant_for(instance, &id) };
-        let files =
-            vec![Unrelayed { name: "a \"plan\".pdf".into(), mime: "application/pdf".into(), size: 7 }];
+        let plan = RoomFile {
+            id: Some(FileId::named(&[&id])),
+            name: "a \"plan\".pdf".into(),
+            size: 7,
+            mime: "application/pdf".into(),
+            kind: MediaKind::Document,
+            alt: Some("\0".into()),
+        };
+        let files = vec![plan];
         let line = said(ROOMS[n % 3], &id, client_id.as_deref());
         (NewLine { text: format!("{id}: \0 – \u{1f600}"), files, reply_to: Some("r".into()), ..line }, entry)
     });
@@ -97,7 +105,7 @@ async fn what_people_post_is_written_for_many_at_once() {
     }
     let kept = opened.sql(
         "SELECT r.lines = l.lines AND r.bytes >= l.bytes FROM webchat_rooms r JOIN (
-            SELECT room, count(*) AS lines, sum(octet_length(text)) - count(*) * 2 AS bytes FROM webchat_lines
+            SELECT room, count(*) AS lines, sum(octet_length(text) + octet_length(files)) - count(*) * 4 AS bytes FROM webchat_lines
             GROUP BY room) l USING (room)",
     );
     assert_eq!(kept, ["t", "t", "t"], "rooms know what they hold");

@@ -4,9 +4,10 @@ use angelia_core::Kind;
 use angelia_core::admission::{Allow, DropReason, Route, RouteOptions};
 use angelia_core::clock::{self, UnixMillis};
 use angelia_core::inbox::{EntryKind, Epoch, InstanceId, Quota, Seq, SettledBy, WhenFull};
+use angelia_core::media::{FileId, MediaKind};
 use angelia_core::store::{
     ActionId, CONNECTOR, Earlier, Guest, IdentityStore, LineEdit, LineRevision, NewAction, NewEntry, NewLine,
-    PageSize, Person, Revised, Revision, RoomStore, Settlement, Unrelayed,
+    PageSize, Person, Revised, Revision, RoomFile, RoomStore, Settlement,
 };
 
 #[tokio::test]
@@ -144,7 +145,7 @@ async fn a_room_takes_so_many_visitors() {
 #[tokio::test]
 async fn a_line_keeps_its_place_and_its_files_when_it_is_edited() {
     let opened = Opened::new().with_ann_in_lab().await;
-    let file = Unrelayed { name: "a.png".into(), size: 7, mime: "image/png".into() };
+    let file = picture();
     let with_file = NewLine { files: vec![file.clone()], ..line("m1", Some("c1")) };
     opened.store.post_line(with_file, None).await.unwrap();
     opened.store.post_line(line("m2", None), None).await.unwrap();
@@ -153,6 +154,33 @@ async fn a_line_keeps_its_place_and_its_files_when_it_is_edited() {
     let shown: Vec<_> = lines.iter().map(|it| (it.message_id.as_str(), it.id, it.place)).collect();
     assert_eq!(shown, [("m2", 2, 2), ("m1", 3, 1)]);
     assert_eq!((lines[1].files.clone(), lines[1].client_id.as_deref()), (vec![file], Some("c1")));
+}
+
+#[tokio::test]
+async fn a_line_of_an_agent_that_is_taken_back_goes_with_its_files() {
+    let opened = Opened::new().with_ann_in_lab().await;
+    let action = super::actions::accept(&opened, "send").await;
+    let shown =
+        NewLine { from_agent: true, author: "agent".into(), files: vec![picture()], ..line("wa1", None) };
+    opened.store.say_lines(vec![NewLine { text: String::new(), ..shown }], action).await.unwrap();
+    let lines = opened.store.lines("lab", 0, PageSize::of(10)).await.unwrap();
+    assert!(lines[0].is_there() && lines[0].files == [picture()], "without a word it is there");
+    let gone = LineEdit { room: "lab".into(), message_id: "wa1".into(), parts: vec![String::new()] };
+    assert!(opened.store.edit_line(gone, super::actions::accept(&opened, "send").await).await.unwrap());
+    assert!(opened.store.lines("lab", 0, PageSize::of(10)).await.unwrap().is_empty());
+    let told = opened.store.lines("lab", 1, PageSize::of(10)).await.unwrap();
+    assert!(told.len() == 1 && !told[0].is_there(), "whoever saw it hears of it: {told:?}");
+}
+
+fn picture() -> RoomFile {
+    RoomFile {
+        id: Some(FileId::named(&["a.png"])),
+        name: "a.png".into(),
+        size: 7,
+        mime: "image/png".into(),
+        kind: MediaKind::Image,
+        alt: Some("a cat".into()),
+    }
 }
 
 pub(crate) fn line(id: &str, client_id: Option<&str>) -> NewLine {

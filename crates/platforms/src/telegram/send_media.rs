@@ -148,6 +148,8 @@ mod tests {
     use super::*;
     use crate::platform::FileContent;
     use angelia_core::error::Result;
+    use angelia_core::inbox::InstanceId;
+    use angelia_core::media::{FileId, Holder};
     use bytes::Bytes;
     use futures_util::future::BoxFuture;
     use futures_util::stream::{self, BoxStream};
@@ -172,6 +174,8 @@ mod tests {
                 size,
                 duration: None,
                 link,
+                file: FileId::mint(),
+                owner: ("acme".into(), Holder::Instance(InstanceId(1))),
                 content: Arc::new(Nothing),
             })
             .0

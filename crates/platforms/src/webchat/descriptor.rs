@@ -8,8 +8,9 @@ use angelia_contract::length::LenUnit;
 pub(super) const MAX_LINE_CHARS: u32 = 8_000;
 
 /// What agents can do there.
-const OPS: [&str; 10] = [
+const OPS: [&str; 11] = [
     "send",
+    "send_media",
     "edit",
     "typing",
     "get_chat_info",

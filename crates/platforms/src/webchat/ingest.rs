@@ -1,6 +1,7 @@
 //! What a person says: admitted to an instance, or a line of the room and no more.
 
 use super::context::{addresses, which};
+use super::files::Named;
 use super::room::{self, chat_id, person_of};
 use super::routes::{Answer, Answered, Api, Refusal, body};
 use super::verify::Caller;
@@ -14,7 +15,7 @@ use angelia_core::inbox::WhenFull;
 use angelia_core::own_words::{Language, OwnWords};
 use angelia_core::secret::{Secret, random_hex};
 use angelia_core::store::{
-    CONNECTOR, Earlier, Guest, Line, LineRevision, NewEntry, NewLine, Person, Posted, Revised, Unrelayed,
+    CONNECTOR, Earlier, Guest, Line, LineRevision, NewEntry, NewLine, Person, Posted, Revised,
 };
 use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;
@@ -26,9 +27,6 @@ use std::sync::Arc;
 pub const MAX_POST_CHARS: usize = 8_000;
 /// Longest id a client may give to a post.
 const MAX_CLIENT_ID: usize = 64;
-/// Files named in one post, and how long their names are: a few lines of a page.
-const MAX_FILES: usize = 8;
-const MAX_FILE_NAME: usize = 200;
 
 /// What a room shows of a typed `/link`: its code is nobody else's to read.
 const LINK_SHOWN: &str = "/link …";
@@ -49,7 +47,7 @@ struct Post {
     #[serde(default)]
     thread: Option<String>,
     #[serde(default)]
-    files: Vec<Unrelayed>,
+    files: Vec<Named>,
 }
 
 /// Where somebody stops the agent.
@@ -83,6 +81,7 @@ pub(super) async fn post(State(api): State<Arc<Api>>, caller: Caller, request: R
     }
     let Guest { person, alone, visiting, .. } = guest;
     api.check_thread(&person.room, thread.as_deref()).await?;
+    let files = api.files_of(&person.room, files).await?;
     let mut line = NewLine { files, reply_to, thread, client_id, ..new_line(person, text) };
     let answered = api.answered(&line).await?;
     let addressed = alone || addresses(&line, answered.as_ref());
@@ -364,7 +363,6 @@ fn told(posted: &Posted, undelivered: Option<Why>, answered: Option<String>) -> 
 
 async fn read_post(request: Request) -> Result<Post, Refusal> {
     let post: Post = body(request, r#"{"text": "hello", "client_id": "1"}"#).await?;
-    check_files(&post.files)?;
     if post.files.is_empty() || !post.text.is_empty() {
         check_text(&post.text)?;
     }
@@ -374,22 +372,6 @@ async fn read_post(request: Request) -> Result<Post, Refusal> {
         return Err(Error::invalid(why).into());
     }
     Ok(post)
-}
-
-fn check_files(files: &[Unrelayed]) -> Result<()> {
-    let good = |file: &Unrelayed| {
-        let name = file.name.chars().count();
-        (1..=MAX_FILE_NAME).contains(&name)
-            && !file.name.contains(char::is_control)
-            && file.mime.len() <= MAX_FILE_NAME
-    };
-    if files.len() > MAX_FILES || !files.iter().all(good) {
-        return Err(Error::invalid(format!(
-            "files are up to {MAX_FILES}, with a name of 1 to {MAX_FILE_NAME} characters each; \
-             only their names are kept"
-        )));
-    }
-    Ok(())
 }
 
 fn check_text(text: &str) -> Result<()> {

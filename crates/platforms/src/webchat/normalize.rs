@@ -1,12 +1,13 @@
 //! A posted line, as the event a gateway reads.
 
+use super::files::{note, rows, type_of};
 use super::room::{AGENT, chat_id, person_of};
 use super::{NAME, address};
 use crate::kit::attached;
 use angelia_contract::event::{Event, ReplyTo, message_type};
 use angelia_contract::source::{Source, chat_type};
 use angelia_core::context::quoted;
-use angelia_core::store::{Line, NewLine, Unrelayed};
+use angelia_core::store::{Line, NewLine};
 
 /// The event a line makes. The contract keeps `is_bot` and `message_is_edit`
 /// off the wire; `source_flags` is the operator's word to write them.
@@ -22,7 +23,8 @@ pub(super) fn event(line: &NewLine, source_flags: bool) -> Event {
     };
     Event {
         text,
-        message_type: if is_command { message_type::COMMAND } else { message_type::TEXT }.into(),
+        message_type: if is_command { message_type::COMMAND } else { type_of(&line.files) }.into(),
+        media: rows(&line.room, &line.files),
         message_id: Some(line.message_id.clone()),
         reply_to_message_id: line.reply_to.clone(),
         source: Source {
@@ -52,20 +54,12 @@ pub(super) fn reply_to(answered: &Line) -> Option<ReplyTo> {
     (is_own || !answered.from_agent).then(|| ReplyTo { text, author, is_own, ..ReplyTo::default() })
 }
 
-/// What should have come with a line: the agent is to know that something is missing.
-fn note(files: &[Unrelayed]) -> String {
-    if files.is_empty() {
-        return String::new();
-    }
-    let names: Vec<String> =
-        files.iter().map(|file| format!("{} ({} bytes)", file.name, file.size)).collect();
-    format!("[Attached, but not relayed: {}]", names.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use angelia_contract::session_key::{KeyOptions, Rules, session_key};
+    use angelia_core::media::{FileId, MediaKind};
+    use angelia_core::store::RoomFile;
 
     fn said_in(room: &str, text: &str) -> Event {
         let line = NewLine {
@@ -112,17 +106,21 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_told_of_files_that_do_not_come() {
-        let file = |name: &str| Unrelayed { name: name.into(), size: 7, mime: String::new() };
-        let with = |text: &str, files: &[Unrelayed]| {
-            event(&NewLine { text: text.into(), files: files.to_vec(), ..NewLine::default() }, false).text
+    fn files_come_along_and_are_named_below_the_words() {
+        let file = |name: &str, kind| {
+            let id = Some(FileId::named(&[name]));
+            RoomFile { id, name: name.into(), size: 7, mime: String::new(), kind, alt: None }
         };
-        assert_eq!(with("look", &[]), "look");
-        assert_eq!(
-            with("look", &[file("a.png"), file("b.pdf")]),
-            "look\n[Attached, but not relayed: a.png (7 bytes), b.pdf (7 bytes)]"
-        );
-        assert_eq!(with("", &[file("a.png")]), "[Attached, but not relayed: a.png (7 bytes)]");
+        let with = |text: &str, files: &[RoomFile]| {
+            let line = NewLine { text: text.into(), files: files.to_vec(), ..NewLine::default() };
+            let event = event(&line, false);
+            (event.text, event.message_type, event.media.len())
+        };
+        let files = [file("a.png", MediaKind::Image), file("b.pdf", MediaKind::Document)];
+        assert_eq!(with("look", &[]), ("look".into(), "text".into(), 0));
+        assert_eq!(with("look", &files), ("look\n[photo a.png] [document b.pdf]".into(), "photo".into(), 2));
+        assert_eq!(with("", &files[1..]), ("[document b.pdf]".into(), "document".into(), 1));
+        assert_eq!(with("/new", &files[..1]), ("/new".into(), "command".into(), 1));
     }
 
     #[test]

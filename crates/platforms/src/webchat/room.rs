@@ -4,6 +4,7 @@ use super::NAME;
 use angelia_core::admission::Place;
 use angelia_core::error::{Error, Result};
 use angelia_core::identity::check_name;
+use angelia_core::media::{FileId, Holder};
 use angelia_core::store::CONNECTOR;
 
 /// Chat ids carry it, so that they are never mistaken for another platform's.
@@ -40,6 +41,17 @@ pub fn chat_id(room: &str) -> String {
 /// The room behind a chat id.
 pub fn room_of(chat_id: &str) -> Option<&str> {
     chat_id.strip_prefix(CHAT).filter(|room| !room.is_empty())
+}
+
+/// Where the log says that a file of a room is.
+pub(super) fn place_of_file(room: &str, file: &FileId) -> String {
+    format!("{file} {room}")
+}
+
+/// Which file of which room that is.
+pub(super) fn file_at(at: &str) -> Option<(Holder, FileId)> {
+    let (file, room) = at.split_once(' ')?;
+    Some((Holder::Room(room.to_owned()), FileId::parse(file)?))
 }
 
 /// What tells the conversations of a room apart: itself, and its threads.

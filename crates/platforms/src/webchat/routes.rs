@@ -5,8 +5,9 @@ use super::hub::Hub;
 use super::open_rooms::{self, OpenDoors};
 use super::read::{Look, Reads};
 use super::room::person_of;
-use super::{BOT, NAME, commands, follow, ingest, page, press, read, story, verify};
+use super::{BOT, NAME, commands, files, follow, ingest, page, press, read, story, verify};
 use crate::admission::{Admission, Presence};
+use crate::files::FileKeeper;
 use angelia_core::directory::BotKey;
 use angelia_core::error::Error;
 use angelia_core::limit::{GcraOf, Rate};
@@ -58,6 +59,8 @@ pub struct Setup {
     pub guides: Arc<Guides>,
     /// How fast one person may post, edit and stop.
     pub pace: Rate,
+    /// Who keeps files, if there is a place for them.
+    pub files: Option<Arc<dyn FileKeeper>>,
 }
 
 /// What the API works on.
@@ -79,15 +82,32 @@ pub(super) struct Api {
     pub(super) pace: Rate,
     /// By room and name.
     pub(super) posts: parking_lot::Mutex<GcraOf<(String, String)>>,
+    /// Who keeps files, and who is sending and getting them.
+    pub(super) files: Option<Arc<dyn FileKeeper>>,
+    pub(super) transfers: files::Transfers,
 }
 
 /// The page at `/chat` and the routes below `/chat/api`.
 pub fn routes(setup: Setup) -> Router {
-    let Setup { ports, hub, admission, source_flags, open_rooms: open, guides, pace } = setup;
+    let Setup { ports, hub, admission, source_flags, open_rooms: open, guides, pace, files } = setup;
     let posts = parking_lot::Mutex::new(GcraOf::new(MAX_PACED));
     let (bot, doors) = (BotKey::new(NAME, BOT), OpenDoors::new(open));
-    let (linking, reads) = (Mutex::default(), Reads::default());
-    let api = Api { ports, hub, admission, source_flags, bot, linking, doors, guides, reads, pace, posts };
+    let (linking, reads, transfers) = (Mutex::default(), Reads::default(), files::Transfers::default());
+    let api = Api {
+        ports,
+        hub,
+        admission,
+        source_flags,
+        bot,
+        linking,
+        doors,
+        guides,
+        reads,
+        pace,
+        posts,
+        files,
+        transfers,
+    };
     Router::new()
         .route("/chat/api/me", get(me))
         .route("/chat/api/open", get(open_rooms::list))
@@ -96,6 +116,8 @@ pub fn routes(setup: Setup) -> Router {
         .route("/chat/api/rooms/{room}/messages/{id}", put(ingest::edit))
         .route("/chat/api/rooms/{room}/messages/{id}/story", get(story::story))
         .route("/chat/api/rooms/{room}/messages/{id}/press", post(press::press))
+        .route("/chat/api/rooms/{room}/files", post(files::upload))
+        .route("/chat/api/rooms/{room}/files/{id}", get(files::download))
         .route("/chat/api/rooms/{room}/commands", get(commands::list))
         .route("/chat/api/rooms/{room}/events", get(follow::follow))
         .route("/chat/api/rooms/{room}/interrupt", post(ingest::stop))

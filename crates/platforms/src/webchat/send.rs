@@ -1,7 +1,7 @@
 //! An agent's actions, as lines.
 
 use super::descriptor::MAX_LINE_CHARS;
-use super::room::{AGENT, conversation, is_line_id, person_of, room_of};
+use super::room::{AGENT, conversation, file_at, is_line_id, person_of, room_of};
 use super::{BOT, Hub, NAME, descriptor};
 use crate::ingress::STORE_AGAIN;
 use crate::kit::{IdSeed, cut, refused};
@@ -16,6 +16,7 @@ use angelia_core::egress::{Bot, Dedupe, Target, Whereabouts};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::check_name;
 use angelia_core::limit::{GcraOf, Rate};
+use angelia_core::media::{FileId, Holder};
 use angelia_core::ports::Ports;
 use angelia_core::prompts;
 use angelia_core::rooms::{self, part_id};
@@ -47,7 +48,7 @@ const TOO_LONG_TO_ASK: &str = "the question is too long for one message with but
 
 /// The web chat as a platform to write to.
 pub struct Webchat {
-    ports: Ports,
+    pub(super) ports: Ports,
     hub: Arc<Hub>,
     key: BotKey,
     /// What the ids of agents' lines are made with.
@@ -130,6 +131,46 @@ impl Webchat {
         self.ports.lines.mark_line(LineMark { room, message_id, emoji, remove }).await.map(drop)
     }
 
+    /// Says something: a text, a question with buttons, a file.
+    async fn say(&self, room: String, delivery: Delivery) -> Result<Outcome> {
+        let Delivery { id, received_at, target, action, file, .. } = delivery;
+        let content = action.content().to_owned();
+        let parts = parts(&content).len();
+        if parts == 0 && file.is_none() {
+            return Ok(refused("there is no text to send"));
+        }
+        if !self.has_thread(&room, thread(&target)).await? {
+            return Ok(refused(NO_THREAD));
+        }
+        let (reply_to, buttons) = match action {
+            Action::Prompt { .. } if parts > 1 => return Ok(refused(TOO_LONG_TO_ASK)),
+            Action::Prompt { reply_to, options, .. } => {
+                let choices = prompts::choices(&options);
+                (reply_to, Some(Box::new(Buttons { prompt: id, choices })))
+            }
+            Action::Send { reply_to, .. } | Action::SendMedia { reply_to, .. } => (reply_to, None),
+            _ => (None, None),
+        };
+        let first = NewLine {
+            room,
+            message_id: self.line_id(id, received_at).await?,
+            author: AGENT.into(),
+            from_agent: true,
+            reply_to,
+            buttons,
+            thread: thread(&target).map(str::to_owned),
+            at: clock::wall(),
+            ..NewLine::default()
+        };
+        if let Some(file) = file {
+            return self.show_file(id, first, &content, &file).await;
+        }
+        let message_id = first.message_id.clone();
+        fail::point("action_sending");
+        self.ports.lines.say_lines(lines_of(first, &content), id).await?;
+        Ok(Outcome::Sent { message_id, recorded: true })
+    }
+
     async fn perform(&self, delivery: Delivery) -> Result<Outcome> {
         let Some(room) = room(&delivery.target).map(str::to_owned) else {
             return Ok(refused("this is not a chat"));
@@ -137,43 +178,11 @@ impl Webchat {
         if matches!(delivery.action, Action::ThreadCreate { .. } | Action::ThreadRename { .. }) {
             return self.thread(room, delivery).await;
         }
-        let Delivery { id, received_at, target, action, .. } = delivery;
+        if matches!(delivery.action, Action::Send { .. } | Action::Prompt { .. } | Action::SendMedia { .. }) {
+            return self.say(room, delivery).await;
+        }
+        let Delivery { id, action, .. } = delivery;
         match action {
-            Action::Send { .. } | Action::Prompt { .. } => {
-                let (message_id, parts) = (self.line_id(id, received_at).await?, parts(action.content()));
-                if parts.is_empty() {
-                    return Ok(refused("there is no text to send"));
-                }
-                if !self.has_thread(&room, thread(&target)).await? {
-                    return Ok(refused(NO_THREAD));
-                }
-                let (mut reply_to, mut buttons) = match action {
-                    Action::Prompt { .. } if parts.len() > 1 => return Ok(refused(TOO_LONG_TO_ASK)),
-                    Action::Prompt { reply_to, options, .. } => {
-                        let choices = prompts::choices(&options);
-                        (reply_to, Some(Box::new(Buttons { prompt: id, choices })))
-                    }
-                    Action::Send { reply_to, .. } => (reply_to, None),
-                    _ => (None, None),
-                };
-                let at = clock::wall();
-                let lines = parts.into_iter().enumerate().map(|(index, text)| NewLine {
-                    room: room.clone(),
-                    message_id: part_id(&message_id, index),
-                    author: AGENT.into(),
-                    from_agent: true,
-                    text,
-                    // The first of them answers.
-                    reply_to: reply_to.take(),
-                    buttons: buttons.take(),
-                    thread: thread(&target).map(str::to_owned),
-                    at,
-                    ..NewLine::default()
-                });
-                fail::point("action_sending");
-                self.ports.lines.say_lines(lines.collect(), id).await?;
-                Ok(Outcome::Sent { message_id, recorded: true })
-            }
             Action::Edit { .. } | Action::Delete { .. } => {
                 // A line without a text is gone.
                 let (message_id, parts) = match action {
@@ -194,6 +203,18 @@ impl Webchat {
             other => Ok(refused(format!("the web chat has no {:?}", other.op()))),
         }
     }
+}
+
+/// The lines of a text, of which the first answers. There is one even if there is no text.
+pub(super) fn lines_of(first: NewLine, text: &str) -> Vec<NewLine> {
+    let mut parts = parts(text).into_iter();
+    let further = NewLine { reply_to: None, buttons: None, ..first.clone() };
+    let mut lines = vec![NewLine { text: parts.next().unwrap_or_default(), ..first }];
+    lines.extend(parts.enumerate().map(|(index, text)| {
+        let message_id = part_id(&further.message_id, index + 1);
+        NewLine { message_id, text, ..further.clone() }
+    }));
+    lines
 }
 
 /// A text, cut into lines.
@@ -276,6 +297,10 @@ impl Platform for Webchat {
             Some(room) => conversation(room, thread(target)),
             None => target.chat_id.clone(),
         }
+    }
+
+    fn keeps(&self, at: &str) -> Option<(Holder, FileId)> {
+        file_at(at)
     }
 
     fn dedupe(&self, _action: &Action, _way: Option<Way>) -> Dedupe {

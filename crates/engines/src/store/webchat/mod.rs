@@ -19,9 +19,12 @@ use angelia_core::prompts::Answered;
 use angelia_core::rooms::{self, Post, Posting};
 use angelia_core::store::{
     ActionId, BoxFuture, Buttons, CONNECTOR, Earlier, Guest, Line, LineAnswer, LineEdit, LineMark,
-    LineRevision, Lines, NewEntry, NewLine, NewThread, Page, PageSize, Person, Posted, Revised, ThreadName,
+    LineRevision, Lines, NewEntry, NewLine, NewThread, Page, PageSize, Person, Posted, Revised, RoomFile,
+    ThreadName,
 };
 
+/// How no files at all are kept.
+const NO_FILES: &str = "[]";
 const LINE_COLUMNS: &str = "seq, room, message_id, author, from_agent, text, reply_to, at, edited, place, client_id, files, undelivered, buttons, marks, thread, thread_name";
 
 impl<E: Engine> Lines for Store<E> {
@@ -80,7 +83,7 @@ impl<E: Engine> Lines for Store<E> {
     fn say_lines(&self, lines: Vec<NewLine>, action: ActionId) -> BoxFuture<'_, Result<()>> {
         let room = lines.first().map(|line| line.room.as_str()).unwrap_or_default();
         let owner = Owner::Bot(format!("webchat/{room}").into());
-        let bytes = lines.iter().map(|line| line.text.len()).sum();
+        let bytes = lines.iter().map(bytes).sum();
         self.0.write(owner, bytes, "say a line", move |txn| {
             txn.lock_action(action)?;
             if let Err(gone) = rooms::can_say(is_owed(txn, action)?) {
@@ -177,7 +180,7 @@ pub(super) fn line_of_post(line: &NewLine, entry: Option<&NewEntry>) -> (Owner, 
         Some(entry) => Owner::Tenant(entry.tenant.as_str().into()),
         None => Owner::Bot(format!("webchat/{}", line.room).into()),
     };
-    (owner, line.text.len() + entry.map_or(0, |entry| entry.body.len()))
+    (owner, bytes(line) + entry.map_or(0, |entry| entry.body.len()))
 }
 
 /// Writes a person's line and the entry it makes, unless [`Post::decide`] says otherwise.
@@ -317,8 +320,15 @@ fn reword(txn: &mut dyn Txn, line: Line, text: &str) -> Sql<Line> {
     let line = if text.is_empty() { line.answered() } else { line };
     let line = line.reworded(number, text);
     txn.execute(
-        "UPDATE webchat_lines SET seq = $1, text = $2, edited = $3, buttons = $4 WHERE message_id = $5",
-        values![line.id, line.text, line.edited, kept(line.buttons.as_deref()), line.message_id],
+        "UPDATE webchat_lines SET seq = $1, text = $2, edited = $3, buttons = $4, files = $5 WHERE message_id = $6",
+        values![
+            line.id,
+            line.text,
+            line.edited,
+            kept(line.buttons.as_deref()),
+            files(&line.files),
+            line.message_id
+        ],
     )?;
     txn.line(line.clone());
     Ok(line)
@@ -344,7 +354,7 @@ fn insert(txn: &mut dyn Txn, new: &NewLine) -> Sql<()> {
             new.reply_to,
             new.client_id,
             new.at,
-            files(new),
+            files(&new.files),
             new.undelivered.map(DropReason::as_str),
             buttons,
             new.thread,
@@ -354,7 +364,7 @@ fn insert(txn: &mut dyn Txn, new: &NewLine) -> Sql<()> {
     if inserted == 0 {
         return Ok(());
     }
-    let bytes = new.text.len() + buttons.map_or(0, |buttons| buttons.len());
+    let bytes = bytes(new) + buttons.map_or(0, |buttons| buttons.len());
     room_size::bound(txn, &new.room, 1, bytes)?;
     txn.line(written(new, seq));
     Ok(())
@@ -388,9 +398,14 @@ fn kept(buttons: Option<&Buttons>) -> Option<String> {
     buttons.and_then(|buttons| serde_json::to_string(buttons).ok())
 }
 
-/// What should have come with a line, as it is kept.
-pub(super) fn files(new: &NewLine) -> String {
-    serde_json::to_string(&new.files).unwrap_or_else(|_| "[]".into())
+/// The files of a line, as they are kept.
+pub(super) fn files(files: &[RoomFile]) -> String {
+    serde_json::to_string(files).unwrap_or_else(|_| NO_FILES.into())
+}
+
+/// What a new line takes of its room.
+pub(super) fn bytes(new: &NewLine) -> usize {
+    new.text.len() + files(&new.files).len() - NO_FILES.len()
 }
 
 /// Changes a line; `None` if there is none that agents may change.

@@ -11,7 +11,7 @@ pub(super) fn bound(txn: &mut dyn Txn, room: &str, lines: u64, bytes: usize) -> 
     }
     let newest_first: Vec<(i64, u64)> = txn.all(
         "SELECT seq, CAST(octet_length(text) + coalesce(octet_length(buttons), 0) + octet_length(marks) - 2
-             + coalesce(octet_length(thread_name), 0) AS BIGINT)
+             + octet_length(files) - 2 + coalesce(octet_length(thread_name), 0) AS BIGINT)
          FROM webchat_lines WHERE room = $1 ORDER BY seq DESC",
         values![room],
         |row| Ok((row.get(0)?, row.get(1)?)),

@@ -92,7 +92,7 @@ impl<'a> Posts<'a> {
                 posts.repeats.insert(place);
                 continue;
             }
-            posts.grows.entry(&line.room).or_default().grow(1, line.text.len());
+            posts.grows.entry(&line.room).or_default().grow(1, webchat::bytes(line));
         }
         posts
     }
@@ -173,10 +173,10 @@ impl<'a> Columns<'a> {
         self.asked.push(Some(post));
         self.from_agent.push(line.from_agent.into());
         self.texts.push(text(&line.text));
-        self.bytes.push(signed(line.text.len()));
+        self.bytes.push(signed(webchat::bytes(line)));
         self.replies.push(some_text(line.reply_to.as_deref()));
         self.at.push(line.at.0);
-        self.files.push(webchat::files(line));
+        self.files.push(webchat::files(&line.files));
         self.undelivered.push(line.undelivered.map(DropReason::as_str));
         self.threads.push(some_text(line.thread.as_deref()));
         self.kinds.push(entry.map(|entry| entry.kind.as_str()));

@@ -1,0 +1,42 @@
+//! Files that people in the web chat send and get.
+
+use super::Media;
+use super::download::serve;
+use super::keep::{Claims, Taken, Terms};
+use super::no_such_file;
+use angelia_core::error::Result;
+use angelia_core::media::{FileId, Holder, KEPT_FOR, MediaStore};
+use angelia_core::ports::BoxFuture;
+use angelia_platforms::{FileKeeper, Kept, Uploaded};
+use axum::http::HeaderMap;
+use axum::response::Response;
+
+/// Which part of a tenant's room for files those may fill whom nobody invited.
+const VISITORS_SHARE: u64 = 4;
+
+impl FileKeeper for Media {
+    fn keep(&self, uploaded: Uploaded) -> BoxFuture<'_, Result<Kept>> {
+        Box::pin(async move {
+            let Uploaded { tenant, holder, visiting, name, media_type, bytes } = uploaded;
+            let share = if visiting { VISITORS_SHARE } else { 1 };
+            // What nobody says anything with goes soon.
+            let terms = Terms { holder, tenant_bytes: self.tenant_bytes / share, kept_for: KEPT_FOR };
+            let claims = Claims { file: None, name, media_type };
+            let Taken { file, size, name, media_type } =
+                Self::keep(self, &tenant, terms, claims, bytes).await?;
+            Ok(Kept { file, name, media_type, size })
+        })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        file: &'a FileId,
+        holder: &'a Holder,
+        headers: &'a HeaderMap,
+    ) -> BoxFuture<'a, Result<Response>> {
+        Box::pin(async move {
+            let file = self.ports.records.use_file(file, holder).await?.ok_or_else(no_such_file)?;
+            serve(self, &file, headers).await
+        })
+    }
+}
