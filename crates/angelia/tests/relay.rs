@@ -27,6 +27,7 @@ mod relay {
     mod postgres;
     mod renewal;
     mod rich;
+    mod room_files;
     mod several_nodes;
     mod story;
     mod supervised;

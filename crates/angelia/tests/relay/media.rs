@@ -74,7 +74,7 @@ async fn a_file_comes_back_as_it_went_sealed_in_between() {
     assert_eq!(header(&answer, "content-length"), PNG.len().to_string());
     assert_eq!(header(&answer, "x-content-type-options"), "nosniff");
     let disposition = header(&answer, "content-disposition").to_owned();
-    assert!(disposition.starts_with("attachment; filename=\""), "{disposition}");
+    assert!(disposition.starts_with("inline; filename=\""), "{disposition}");
     assert!(disposition.contains("Zo%C3%AB") && disposition.contains(".png"), "{disposition}");
     assert_eq!(answer.bytes().await.unwrap(), PNG);
     assert_eq!(containing(world.folder.path(), CANARY), Vec::<PathBuf>::new());
