@@ -1,7 +1,6 @@
 //! People of the web chat: how they come in, what their page is told, how they go.
 
 use super::world::World;
-use angelia_testkit::socket::Next;
 use futures_util::StreamExt;
 use reqwest::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION};
 use serde_json::{Value, json};
@@ -150,26 +149,6 @@ async fn what_an_agent_took_back_is_told_to_whoever_saw_it() {
     let texts: Vec<_> = later["messages"].as_array().unwrap().iter().map(|it| it["text"].clone()).collect();
     assert_eq!(texts, ["short", ""], "{later}");
     assert_eq!(world.lines().await.len(), 1, "whoever begins does not hear of it");
-}
-
-#[tokio::test]
-async fn files_are_named_and_not_relayed() {
-    let world = World::new().await;
-    let mut socket = world.join().await;
-    let file = json!({ "name": "plan.pdf", "size": 2048, "type": "application/pdf" });
-    let with = |text: &str, files: Value| Some(json!({ "text": text, "files": files }));
-    let (status, _) = world.chat(&world.key, "rooms/lab/messages", with("look", json!([file]))).await;
-    assert_eq!(status, 201);
-    assert_eq!(socket.take_text().await, "look\n[Attached, but not relayed: plan.pdf (2048 bytes)]");
-    let (status, _) = world.chat(&world.key, "rooms/lab/messages", with("", json!([file]))).await;
-    assert_eq!(status, 201, "a file is something to say");
-    assert_eq!(socket.take_text().await, "[Attached, but not relayed: plan.pdf (2048 bytes)]");
-    assert_eq!(world.lines().await[0]["files"], json!([file]), "the room remembers");
-    let nine = vec![file.clone(); 9];
-    for bad in [json!(nine), json!([{ "name": "", "size": 1 }]), json!([{ "name": "a\nb", "size": 1 }])] {
-        assert_eq!(world.chat(&world.key, "rooms/lab/messages", with("x", bad)).await.0, 400);
-    }
-    assert_eq!(socket.next(Duration::from_millis(300)).await, Next::Silence);
 }
 
 #[tokio::test]

@@ -10,12 +10,13 @@ use angelia_core::media::{
 };
 use angelia_platforms::Platform;
 use std::time::Duration;
+use tokio::time::Instant;
 
 angelia_contract::limits! {
-    /// As many as Telegram puts in an album, or Discord at a message. Of further ones the agent is told that they are missing.
-    const FILES_OF_EVENT: usize = 10, count "files of one message that are fetched";
-    /// Its chat waits for it. Then the message goes without it, and says so.
-    const FETCH_WITHIN: Duration = Duration::from_secs(120), time "for which a file of a message is fetched";
+    /// An album, or as many lines as go together with a picture each. Of further ones the agent is told that they are missing.
+    const FILES_OF_EVENT: usize = 32, count "files of one message that are fetched";
+    /// Its chat waits for them. Then the message goes without those that are not here, and says so.
+    const FETCH_WITHIN: Duration = Duration::from_secs(120), time "for which the files of a message are fetched";
 }
 /// The pauses before further attempts.
 const PAUSES: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(8)];
@@ -29,14 +30,14 @@ impl Media {
         bot: Option<&dyn Platform>,
         files: &[Attached],
     ) -> Vec<Brought> {
-        let mut brought = Vec::with_capacity(files.len());
+        let (mut brought, until) = (Vec::with_capacity(files.len()), Instant::now() + FETCH_WITHIN);
         for (number, file) in files.iter().enumerate() {
             let came = match bot {
                 _ if number >= FILES_OF_EVENT => {
                     Err(Error::new(Kind::TooMany, "one message has too many files"))
                 }
                 None => Err(Error::not_found("the bot that it was sent to is not configured any more")),
-                Some(bot) => self.bring_one(tenant, instance, bot, file).await,
+                Some(bot) => self.bring_one(tenant, instance, bot, file, until).await,
             };
             brought.push(came.unwrap_or_else(|error| missing(file, &error)));
         }
@@ -49,6 +50,7 @@ impl Media {
         instance: InstanceId,
         bot: &dyn Platform,
         file: &Attached,
+        until: Instant,
     ) -> Result<Brought> {
         // What was brought for another socket is found again.
         let id = FileId::named(&[&instance.0.to_string(), bot.platform(), bot.id(), &file.at]);
@@ -60,7 +62,7 @@ impl Media {
         if let Some((from, file)) = bot.keeps(&file.at) {
             return self.bring_kept(tenant, instance, id, (from, file)).await;
         }
-        let fetched = tokio::time::timeout(FETCH_WITHIN, async {
+        let fetched = tokio::time::timeout_at(until, async {
             let mut pauses = PAUSES.iter();
             loop {
                 match (self.fetch(tenant, instance, &id, bot, file).await, pauses.next()) {

@@ -112,9 +112,13 @@ impl Session {
         self.files.came(version, files);
     }
 
-    /// Whether the peer fetches files by reference: it said so, was seen to, or does not say otherwise.
+    /// Whether the peer fetches files by reference: it said so, was seen to, or does what only releases do
+    /// that fetch (marking a message, since 0.19.1).
     fn fetches(&self) -> bool {
-        let seen = || self.relay.sessions.standing(self.record.instance).fetches;
+        let seen = || {
+            let standing = self.relay.sessions.standing(self.record.instance);
+            standing.fetches || standing.signs.iter().any(|(_, signs)| signs.reacts)
+        };
         !self.profile.wants_links && (self.profile.fetches || seen())
     }
 
