@@ -31,6 +31,7 @@ mod platforms {
     mod interactions_loss;
     mod interactions_rotation;
     mod interactions_stage;
+    mod mms;
     mod nodes;
     mod prompts;
     mod readers;

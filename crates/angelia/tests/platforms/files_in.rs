@@ -1,6 +1,7 @@
 //! What people send besides text reaches their agent byte for byte, and nobody else.
 
 use super::discord_stage;
+use super::readers::{Chat, by_wechatpy, content as bytes_of};
 use super::telegram_stage::{SOON, Stage, heard};
 use super::wecom_stage;
 use angelia_contract::token;
@@ -52,6 +53,7 @@ async fn every_kind_that_telegram_has_reaches_the_agent() {
     let ann = stage.telegram.person("Ann").await;
     let other = stage.connector.gateway("acme", "gw-other").await;
     let mut socket = stage.join().await;
+    let mut sent = Vec::new();
     for (what, bytes, kind, media_type) in [
         ("photo", PNG, "photo", "image/png"),
         ("voice", OGG, "voice", "audio/ogg"),
@@ -64,7 +66,7 @@ async fn every_kind_that_telegram_has_reaches_the_agent() {
     ] {
         let said =
             json!({ "chat": ann, "from": ann, what: { "content": content(bytes) }, "caption": "look" });
-        stage.telegram.say_with(&said).await;
+        sent.push((stage.telegram.say_with(&said).await.message, what, bytes));
         let event = heard(&mut socket).await;
         assert_eq!(event["message_type"], kind, "{what}");
         assert!(event["text"].as_str().unwrap().starts_with("look\n["), "{what}: {event:#}");
@@ -84,6 +86,11 @@ async fn every_kind_that_telegram_has_reaches_the_agent() {
             StatusCode::NOT_FOUND,
             "it was not meant for others"
         );
+    }
+    let read = Chat::of_telegram(&stage.telegram, ann).await;
+    for (message, what, bytes) in sent {
+        let [(kind, _, there)] = &read.files(&message.to_string())[..] else { panic!("one file: {read:#?}") };
+        assert_eq!((*kind, &there[..]), (what, bytes), "a client of others' gets the same");
     }
     stage.close().await;
 }
@@ -194,20 +201,39 @@ async fn attachments_and_recordings_of_discord_reach_the_agent() {
     let stage = discord_stage::Stage::listening(json!({})).await;
     let ann = &stage.ann;
     let dm = stage.discord.dm(ann).await;
-    let files = json!({ "channel": dm, "author": ann, "content": "look", "attachments": [
+    let pictures = json!({ "channel": dm, "author": ann, "content": "look", "attachments": [
         { "filename": "map.png", "content": content(PNG), "content_type": "image/png" },
-        { "filename": "voice-message.ogg", "content": content(OGG), "content_type": "audio/ogg" },
+        { "filename": "song.ogg", "content": content(OGG), "content_type": "audio/ogg" },
         { "filename": "really a picture.txt", "content": content(PNG), "content_type": "text/plain" },
     ] });
+    let voice = json!({ "channel": dm, "author": ann, "attachments": [
+        { "filename": "voice-message.ogg", "content": content(OGG), "content_type": "audio/ogg", "duration": 2.5 },
+    ] });
+    let sticker =
+        json!({ "channel": dm, "author": ann, "stickers": [{ "name": "wave", "content": content(PNG) }] });
+    let files = |files: &[(&str, &'static [u8])]| -> Vec<(String, Bytes)> {
+        files.iter().map(|(kind, bytes)| ((*kind).to_owned(), Bytes::from_static(bytes))).collect()
+    };
     let mut agent = stage.agent().await;
-    stage.discord.make("say", files).await;
-    let event =
-        agent.takes("look\n[photo map.png] [audio voice-message.ogg] [document really a picture.txt]").await;
-    let expected = [("image/png", PNG), ("audio/ogg", OGG), ("image/png", PNG)];
-    let expected = expected.map(|(kind, bytes)| (kind.to_owned(), Bytes::from_static(bytes)));
+    stage.discord.make("say", pictures).await;
+    let event = agent.takes("look\n[photo map.png] [audio song.ogg] [document really a picture.txt]").await;
+    let expected = files(&[("image/png", PNG), ("audio/ogg", OGG), ("image/png", PNG)]);
     assert_eq!(fetched(&event, &stage.acme).await, expected);
     let all = event.to_string();
     assert!(!all.contains("/attachments/") && !all.contains("angelia_file"), "only our own addresses: {all}");
+    stage.discord.make("say", voice).await;
+    let event = agent.takes("[voice message]").await;
+    assert_eq!(event["message_type"], "voice");
+    assert_eq!(fetched(&event, &stage.acme).await, files(&[("audio/ogg", OGG)]));
+    stage.discord.make("say", sticker).await;
+    let event = agent.takes("[sticker wave]").await;
+    assert_eq!(event["message_type"], "sticker");
+    assert_eq!(fetched(&event, &stage.acme).await, files(&[("image/png", PNG)]));
+    let read = Chat::of_discord(&stage.discord, &dm).await;
+    let seen: Vec<_> = read.all_files().into_iter().map(|(kind, _, bytes)| (kind, bytes)).collect();
+    let expected =
+        [("image/png", PNG), ("audio/ogg", OGG), ("text/plain", PNG), ("voice", OGG), ("sticker", PNG)];
+    assert_eq!(seen, expected.map(|(kind, bytes)| (kind, bytes.to_vec())), "discord.py gets the same");
 }
 
 #[tokio::test]
@@ -218,10 +244,12 @@ async fn pictures_recordings_and_files_of_wecom_reach_the_agent() {
     for (kind, name, media_type, bytes, message_type) in [
         ("image", "a.png", "image/png", PNG, "photo"),
         ("voice", "a.amr", "audio/amr", b"#!AMR\n hello".as_slice(), "voice"),
+        ("video", "a.mp4", "video/mp4", MP4, "video"),
         ("file", "minutes.pdf", "application/pdf", PDF, "document"),
     ] {
         let file = json!({ "name": name, "media_type": media_type, "content": content(bytes) });
-        stage.wecom.say_with(&json!({ "from": "Ann", "type": kind, "file": file })).await;
+        let said =
+            stage.wecom.say_with(&json!({ "from": "Ann", "type": kind, "file": file })).await.remove(0);
         let event = wecom_stage::heard(&mut socket).await;
         assert_eq!(event["message_type"], message_type, "{event:#}");
         assert_eq!(
@@ -229,6 +257,12 @@ async fn pictures_recordings_and_files_of_wecom_reach_the_agent() {
             [(media_type.to_owned(), Bytes::from_static(bytes))]
         );
         assert_eq!(event["media"][0]["filename"], name);
+        let asked = json!({ "callbacks": [said["plain"]], "read": [said["media_id"]] });
+        let read = by_wechatpy(&stage.wecom, "Ann", &asked).await;
+        assert_eq!((&read["read"][0]["name"], bytes_of(&read["read"][0])), (&json!(name), bytes.to_vec()));
+        // It knows no callbacks about files.
+        let understood = json!({ "type": kind, "media_id": said["media_id"] });
+        assert!(kind == "file" || read["callbacks"][0] == understood, "{read}");
     }
     stage.wecom.say_with(&json!({ "from": "Ann", "type": "image" })).await;
     let event = wecom_stage::heard(&mut socket).await;

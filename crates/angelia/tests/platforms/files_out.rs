@@ -1,13 +1,13 @@
 //! Files that agents send arrive byte for byte, as what they are, in the order of their chat.
 
 use super::discord_stage;
+use super::readers::{Chat, by_twilio, by_wechatpy, content};
 use super::sms_stage;
 use super::telegram_stage::{SOON, Stage};
 use super::wecom_stage;
 use angelia_testkit::connector::Credentials;
 use angelia_testkit::socket::{Socket, upload_file};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use angelia_testkit::twilio::{NUMBER, form_urlencoded, post_with, signature};
 use serde_json::{Value, json};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89";
@@ -15,6 +15,7 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0
 const OGG: &[u8] = b"OggS\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x13OpusHead OggS\0\x04\xc0\xd4\x01\0\0\0\0\0 and the end";
 const PDF: &[u8] = b"%PDF-1.7\nall that was said";
 const MP3: &[u8] = b"ID3\x04\0\0 a song";
+const AMR: &[u8] = b"#!AMR\n a few words";
 const MP4: &[u8] = b"\0\0\0\x20ftypisom\0\0\x02\0isomiso2avc1mp41";
 
 /// What every test sends: its kind, its name, its type, its bytes.
@@ -52,23 +53,17 @@ async fn telegram_gets_every_kind_as_what_it_is() {
     super::telegram_stage::heard(&mut socket).await;
     let chat = ann.to_string();
     let shown = ["photo", "voice", "audio", "video", "document", "document"];
-    for ((kind, name, media_type, bytes), shown) in FILES.into_iter().zip(shown) {
+    let mut sent = Vec::new();
+    for (kind, name, media_type, bytes) in FILES {
         let reference = upload_file(&url, &stage.gateway, (name, media_type), bytes).await;
-        let id = sends(&mut socket, send_media(&chat, kind, &reference, "**look**")).await;
-        let messages = telegram.messages(ann).await;
-        let number = json!(id.parse::<i64>().unwrap());
-        let message = messages.iter().find(|it| it["message_id"] == number).unwrap();
-        assert_eq!((&message["text"], &message["entities"][0]["type"]), (&json!("look"), &json!("bold")));
-        let file = match &message["raw"][shown] {
-            Value::Array(sizes) => sizes.last().unwrap().clone(),
-            file => file.clone(),
-        };
-        assert_eq!(file["file_size"], bytes.len(), "{kind}: {message:#}");
-        if shown == "document" {
-            assert_eq!(file["file_name"], name);
-        }
-        let sent = telegram.file(file["file_id"].as_str().unwrap()).await;
-        assert_eq!(sent, bytes, "{kind} arrives as it was");
+        sent.push(sends(&mut socket, send_media(&chat, kind, &reference, "**look**")).await);
+    }
+    let read = Chat::of_telegram(telegram, ann).await;
+    for ((id, shown), (_, name, _, bytes)) in sent.iter().zip(shown).zip(FILES) {
+        // Pictures and recordings have no names there.
+        let name = Some(name).filter(|_| !["photo", "voice"].contains(&shown));
+        assert_eq!(read.files(id), [(shown, name, bytes.to_vec())], "as it was");
+        assert_eq!(read.message(id)["html"], "<b>look</b>");
     }
     // A caption that does not fit is said behind the file.
     let reference = upload_file(&url, &stage.gateway, ("chart.png", "image/png"), PNG).await;
@@ -115,20 +110,19 @@ async fn discord_gets_attachments_and_recordings() {
     let mut agent = stage.agent().await;
     agent.takes("hello").await;
     let url = stage.connector.url();
+    let mut sent = Vec::new();
     for (kind, name, media_type, bytes) in FILES {
         let reference = upload_file(&url, &stage.acme, (name, media_type), bytes).await;
         let answer = agent.ask(send_media(&dm, kind, &reference, "look")).await;
         assert_eq!(answer["success"], true, "{answer}");
-        let id = answer["message_id"].as_str().unwrap();
-        let messages = stage.discord.messages(&dm).await;
-        let message = messages.iter().find(|it| it.id == id).unwrap();
-        let [(called, at)] = &message.files[..] else { panic!("one file: {message:?}") };
-        let is_voice = kind == "voice";
-        assert_eq!((called.as_str(), message.voice), (name, is_voice), "{message:?}");
+        sent.push(answer["message_id"].as_str().unwrap().to_owned());
+    }
+    let read = Chat::of_discord(&stage.discord, &dm).await;
+    for (id, (kind, name, _, bytes)) in sent.iter().zip(FILES) {
+        let [(shown, called, there)] = &read.files(id)[..] else { panic!("one file: {read:#?}") };
+        assert_eq!((*called, &there[..], *shown == "voice"), (Some(name), bytes, kind == "voice"));
         // A recording has no words beside it: they are said behind it.
-        assert_eq!(message.content, if is_voice { "" } else { "look" });
-        let there = reqwest::get(at).await.unwrap();
-        assert_eq!(there.bytes().await.unwrap(), bytes, "{kind} arrives as it was");
+        assert_eq!(read.message(id)["text"], if kind == "voice" { "" } else { "look" });
     }
     let messages = stage.discord.messages(&dm).await;
     let of_agent: Vec<_> = messages.iter().filter(|message| message.own).collect();
@@ -155,15 +149,18 @@ async fn wecom_gets_pictures_and_files() {
     let mut socket = stage.join(&stage.gateway).await;
     wecom_stage::heard(&mut socket).await;
     let url = stage.connector.url();
-    let shown = ["image", "file", "file", "video", "file", "file"];
-    for ((kind, name, media_type, bytes), shown) in FILES.into_iter().zip(shown) {
+    let files = FILES.into_iter().chain([("voice", "answer.amr", "audio/amr", AMR)]);
+    for (kind, name, media_type, bytes) in files.clone() {
         let reference = upload_file(&url, &stage.gateway, (name, media_type), bytes).await;
         sends(&mut socket, send_media("Ann", kind, &reference, "")).await;
-        let messages = stage.wecom.messages("Ann").await;
-        let message = messages.last().unwrap();
-        assert_eq!(message["type"], shown, "{kind}");
-        let file = stage.wecom.file(message["content"].as_str().unwrap()).await;
-        assert_eq!((&file["name"], &file["content"]), (&json!(name), &json!(STANDARD.encode(bytes))));
+    }
+    let messages = stage.wecom.messages("Ann").await;
+    let shown: Vec<_> = messages.iter().map(|message| message["type"].as_str().unwrap()).collect();
+    assert_eq!(shown, ["image", "file", "file", "video", "file", "file", "voice"]);
+    let ids: Vec<_> = messages.iter().map(|message| &message["content"]).collect();
+    let read = by_wechatpy(&stage.wecom, "Ann", &json!({ "read": ids })).await;
+    for ((_, name, _, bytes), file) in files.zip(read["read"].as_array().unwrap()) {
+        assert_eq!((&file["name"], content(file)), (&json!(name), bytes.to_vec()), "as it was");
     }
     let reference = upload_file(&url, &stage.gateway, ("report.pdf", "application/pdf"), PDF).await;
     sends(&mut socket, send_media("Ann", "document", &reference, "as you asked")).await;
@@ -190,4 +187,29 @@ async fn a_phone_gets_a_link() {
     let link = text.rsplit(": ").next().unwrap();
     assert!(text.starts_with("here it is\nreport.pdf (application/pdf, 26 B): http"), "{text}");
     assert_eq!(reqwest::get(link).await.unwrap().bytes().await.unwrap(), PDF);
+}
+
+#[tokio::test]
+async fn a_phone_gets_a_picture_where_twilio_can_fetch_it() {
+    const ANN: &str = "+15550199";
+    // Twilio fetches over https only; here nobody goes there.
+    const PUBLIC: &str = "https://angelia.example";
+    let stage = sms_stage::Stage::known_as("picture-out", PUBLIC).await;
+    stage.route("sms:*").await;
+    let text = form_urlencoded(&[("MessageSid", "SM1"), ("From", ANN), ("To", NUMBER), ("Body", "hello")]);
+    let signed = signature(&format!("{PUBLIC}/webhooks/sms/main"), &text).await;
+    assert_eq!(post_with(&stage.hook(), text, Some(&signed)).await.0, 200);
+    let mut socket = stage.join().await;
+    sms_stage::heard(&mut socket).await;
+    let url = stage.connector.url();
+    let reference = upload_file(&url, &stage.gateway, ("chart.png", "image/png"), PNG).await;
+    let id = sends(&mut socket, send_media(ANN, "image", &reference, "here it is")).await;
+    assert_eq!(stage.twilio.sent_to(ANN).await, [(id.clone(), "here it is".to_owned())], "and no link in it");
+    let files = by_twilio(&stage.twilio.url(), &id).await;
+    let [file] = &files[..] else { panic!("one file: {files:?}") };
+    let way = file["uri"].as_str().unwrap().strip_prefix(PUBLIC).unwrap();
+    let answer = reqwest::get(format!("{url}{way}")).await.unwrap();
+    assert_eq!(answer.headers()["content-type"], "image/png");
+    assert_eq!(answer.bytes().await.unwrap(), PNG);
+    stage.close();
 }

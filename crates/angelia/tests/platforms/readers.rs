@@ -1,5 +1,6 @@
-//! What an agent wrote, as libraries read it that others wrote: discord.py fetches a channel, and
-//! aiogram's types say what the messages of a Telegram chat are. A press is of a button that they found,
+//! What was written, as libraries read it that others wrote: discord.py fetches a channel, aiogram's
+//! types say what the messages of a Telegram chat are, wechatpy uses an app, and Twilio's own library lists
+//! files. A press is of a button that they found,
 //! with the data they found on it; to send it is up to the stand-ins, as no bot can press.
 
 use std::path::Path;
@@ -8,6 +9,10 @@ use std::time::Duration;
 use angelia_testkit::discord::{FakeDiscord, Interaction, oracle_python};
 use angelia_testkit::process::output;
 use angelia_testkit::telegram::FakeTelegram;
+use angelia_testkit::twilio::{ACCOUNT, AUTH_TOKEN};
+use angelia_testkit::wecom::FakeWecom;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use tokio::time::{Instant, sleep};
@@ -27,16 +32,11 @@ impl Chat {
 
     /// A chat, by aiogram's types.
     pub(super) async fn of_telegram(telegram: &FakeTelegram, chat: i64) -> Self {
-        Self::read("telegram_reader.py", &[telegram.url(), &chat.to_string()]).await
+        Self::read("telegram_reader.py", &[telegram.url(), telegram.token(), &chat.to_string()]).await
     }
 
     async fn read(script: &str, arguments: &[&str]) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/python");
-        let mut command = Command::new(oracle_python());
-        command.arg("-B").arg(folder.join(script)).args(arguments);
-        let done = output(script, command, SOON).await;
-        assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
-        Self(serde_json::from_slice(&done.stdout).unwrap())
+        Self(told(script, arguments).await)
     }
 
     fn messages(&self) -> impl Iterator<Item = &Value> {
@@ -46,6 +46,16 @@ impl Chat {
     /// A message by its id.
     pub(super) fn message(&self, id: &str) -> &Value {
         self.messages().find(|one| one["id"] == id).unwrap_or_else(|| panic!("no {id} in {:#}", self.0))
+    }
+
+    /// What came with a message: kind, name and bytes of each file.
+    pub(super) fn files(&self, message: &str) -> Vec<(&str, Option<&str>, Vec<u8>)> {
+        files_of(self.message(message))
+    }
+
+    /// The files of all messages.
+    pub(super) fn all_files(&self) -> Vec<(&str, Option<&str>, Vec<u8>)> {
+        self.messages().flat_map(files_of).collect()
     }
 
     /// The only message with this in it.
@@ -85,6 +95,39 @@ impl Chat {
         let found = buttons.iter().find(|one| one["label"] == label);
         found.unwrap_or_else(|| panic!("no {label:?} below {message}: {buttons:?}"))["data"].as_str().unwrap()
     }
+}
+
+fn files_of(message: &Value) -> Vec<(&str, Option<&str>, Vec<u8>)> {
+    let files = message["files"].as_array().unwrap().iter();
+    files.map(|file| (file["kind"].as_str().unwrap(), file["name"].as_str(), content(file))).collect()
+}
+
+/// What a client does with an app of WeCom's: see `wecom_client.py`.
+pub(super) async fn by_wechatpy(wecom: &FakeWecom, user: &str, asked: &Value) -> Value {
+    let id = wecom.id();
+    let (company, app) = id.split_once('/').unwrap();
+    told("wecom_client.py", &[wecom.url(), company, wecom.secret(), app, user, &asked.to_string()]).await
+}
+
+/// The files of messages, as Twilio's library lists them: see `twilio_reader.py`.
+pub(super) async fn by_twilio(url: &str, message: &str) -> Vec<Value> {
+    let told = told("twilio_reader.py", &[url, ACCOUNT, AUTH_TOKEN, message]).await;
+    told[message].as_array().unwrap().clone()
+}
+
+/// The bytes of a file, which scripts print in base64.
+pub(super) fn content(file: &Value) -> Vec<u8> {
+    STANDARD.decode(file["content"].as_str().unwrap_or_else(|| panic!("no bytes: {file}"))).unwrap()
+}
+
+/// What a script prints.
+async fn told(script: &str, arguments: &[&str]) -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testkit/python");
+    let mut command = Command::new(oracle_python());
+    command.arg("-B").arg(folder.join(script)).args(arguments);
+    let done = output(script, command, SOON).await;
+    assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+    serde_json::from_slice(&done.stdout).unwrap()
 }
 
 /// Reads a chat until it says what it should.

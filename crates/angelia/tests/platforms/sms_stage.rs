@@ -30,26 +30,46 @@ impl Stage {
 
     /// The same with more lines of the connector's configuration.
     pub(super) async fn with(story: &str, lines: &str) -> Self {
-        angelia_connector::ssrf_guard::install_tls_provider();
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("sms-stage-{story}"));
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).unwrap();
-        let port = free_port();
+        let (folder, port) = begin(story);
         let twilio = Emulate::start(&folder, &format!("http://127.0.0.1:{port}/webhooks/sms/main")).await;
-        Self::around(twilio, folder, port, lines).await
+        let api_url = twilio.url();
+        Self::around(twilio, folder, port, lines, (&api_url, None)).await
     }
 
-    async fn around(twilio: Emulate, folder: PathBuf, port: u16, more: &str) -> Self {
+    /// The same, with something in front of Twilio's API.
+    pub(super) async fn behind(story: &str, front: impl AsyncFnOnce(&str) -> String) -> Self {
+        let (folder, port) = begin(story);
+        let twilio = Emulate::start(&folder, &format!("http://127.0.0.1:{port}/webhooks/sms/main")).await;
+        let api_url = front(&twilio.url()).await;
+        Self::around(twilio, folder, port, "", (&api_url, None)).await
+    }
+
+    /// The same, for a connector that others know by another address. What people write is posted by the
+    /// test, signed for that.
+    pub(super) async fn known_as(story: &str, public_url: &str) -> Self {
+        let (folder, port) = begin(story);
+        let twilio = Emulate::start(&folder, &format!("{public_url}/webhooks/sms/main")).await;
+        let api_url = twilio.url();
+        Self::around(twilio, folder, port, "", (&api_url, Some(public_url))).await
+    }
+
+    async fn around(
+        twilio: Emulate,
+        folder: PathBuf,
+        port: u16,
+        more: &str,
+        (api_url, public_url): (&str, Option<&str>),
+    ) -> Self {
         let token = folder.join("token");
         std::fs::write(&token, AUTH_TOKEN).unwrap();
         // At the chattiest level, so that nothing can be in the log at any.
         let lines = format!(
             "{more}[log]\nlevel = \"trace\"\n[[bots]]\nplatform = \"sms\"\nid = {NUMBER:?}\nname = \"main\"\naccount_sid = {ACCOUNT:?}\n\
-             auth_token = {{ file = {token:?} }}\napi_url = {:?}\n",
-            twilio.url()
+             auth_token = {{ file = {token:?} }}\napi_url = {api_url:?}\n"
         );
-        let connector =
-            Connector::start_on(Path::new(env!("CARGO_BIN_EXE_angelia")), &folder, port, &lines).await;
+        let known = public_url.map(|url| ("ANGELIA_SERVER__PUBLIC_URL", url));
+        let binary = Path::new(env!("CARGO_BIN_EXE_angelia"));
+        let connector = Connector::start_as(binary, &folder, port, &lines, known.as_slice()).await;
         let gateway = connector.gateway("acme", "gw-acme").await;
         let stage = Self { twilio, connector, gateway, folder };
         stage.until_heard().await;
@@ -117,6 +137,15 @@ impl Stage {
             assert!(!log.contains(bad), "{bad} in {}", self.folder.display());
         }
     }
+}
+
+/// An empty folder, and a port.
+fn begin(story: &str) -> (PathBuf, u16) {
+    angelia_connector::ssrf_guard::install_tls_provider();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("sms-stage-{story}"));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    (folder, free_port())
 }
 
 /// The next message an agent gets, acknowledged.

@@ -37,6 +37,7 @@ def application(world, gateway, rest, control):
         return web.Response(status=404) if data is None else web.Response(body=data)
 
     app.router.add_get("/attachments/{tail:.*}", attachment)
+    app.router.add_get("/stickers/{tail:.*}", attachment)
     return app
 
 

@@ -192,9 +192,15 @@ class Routes:
             answer = self._simcord(call, body)
         finally:
             self.world.next_note = None
+        self._describe(self.backend.messages[channel_id][int(answer["id"])], body)
         if nonce is not None:
             self.world.nonces[str(nonce)] = (time.monotonic(), channel_id, int(answer["id"]))
         return answer
+
+    def _describe(self, message, body):
+        """What the bot says of a recording stands on it."""
+        for stored, given in zip(message.attachments, body.get("attachments") or [], strict=False):
+            stored |= {key: given[key] for key in ("duration_secs", "waveform") if key in given}
 
     def _nonce(self, body):
         nonce = body.get("nonce")

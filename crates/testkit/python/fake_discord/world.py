@@ -18,6 +18,7 @@ import simcord.http.client  # noqa: F401  registers the routes
 from simcord._clock import Clock
 from simcord.backend import Backend
 from simcord.backend.models import AllowedMentions, Overwrite
+from simcord.backend.models.message import MessageSticker
 from simcord.enums import ChannelType, MessageType, OverwriteType
 from simcord.http import router
 
@@ -44,6 +45,8 @@ TOKEN_CHANCE = 126
 
 #: discord.MessageFlags: only one person sees it; it is an answer still to come; it is a recording.
 EPHEMERAL, LOADING, VOICE = 1 << 6, 1 << 7, 1 << 13
+#: The format of a sticker that is a plain picture.
+PNG_STICKER = 1
 
 
 def new_token(interaction_id):
@@ -275,6 +278,8 @@ class World:
             channel.id, author, content, reference=reference,
             allowed_mentions=AllowedMentions(replied_user=ask.get("ping", True)),
             attachments=[self.store_attachment(channel.id, wish) for wish in ask.get("attachments") or []],
+            stickers=[self.store_sticker(channel.guild_id, wish) for wish in ask.get("stickers") or []],
+            flags=VOICE if any("duration" in wish for wish in ask.get("attachments") or []) else 0,
             webhook_id=int(ask["webhook"]) if ask.get("webhook") else None,
         )
 
@@ -293,6 +298,11 @@ class World:
             stored["duration_secs"] = wish["duration"]
             stored["waveform"] = "AAAA"
         return stored
+
+    def store_sticker(self, guild_id, wish):
+        number = self.backend.snowflake()
+        url = self.backend.cdn.store_sticker(number, PNG_STICKER, base64.b64decode(wish["content"]))
+        return MessageSticker(number, wish["name"], PNG_STICKER, guild_id, url)
 
     def call_back(self, record, answer, files=()):
         """Answers an interaction; raises what Discord would say against it."""

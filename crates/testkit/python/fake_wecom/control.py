@@ -71,7 +71,8 @@ class Control:
                 if message["MsgType"] == "file":
                     message["FileName"] = file["name"]
             plain = self.message(given, message)
-            said.append({"id": message["MsgId"], "attempts": await self.deliver({"plain": plain})})
+            attempts = await self.deliver({"plain": plain})
+            said.append({"id": message["MsgId"], "media_id": message.get("MediaId"), "plain": plain, "attempts": attempts})
         return said
 
     async def post_event(self, given):
