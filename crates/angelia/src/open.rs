@@ -23,7 +23,7 @@ use angelia_engines::store::postgres::{self, Postgres};
 use angelia_engines::store::sqlite::{self, DATABASE, DataLock, MOVED, Sqlite};
 use angelia_platforms::Platform;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a server is opened for.
@@ -111,10 +111,15 @@ pub(crate) async fn open(
     Ok(Opened { server, lock })
 }
 
+/// The folder in which the bytes of files rest, where that is no bucket.
+pub(crate) fn media_folder(config: &Config) -> PathBuf {
+    config.server.data_dir.join(MEDIA)
+}
+
 /// Where the bytes of files rest: in a bucket, or beside the database. Several nodes have no folder
 /// in common, so with a store that they share and without a bucket none are taken.
 async fn blobs(config: &Config, shared_store: bool) -> Result<Option<Arc<dyn Blobs>>> {
-    let folder = config.server.data_dir.join(MEDIA);
+    let folder = media_folder(config);
     if let Some(bucket) = config.media.bucket(&folder)? {
         return Ok(Some(Arc::new(BucketBlobs::open(bucket).await?)));
     }

@@ -184,6 +184,7 @@ impl Server {
             .clone()
             .map(|blobs| Media::new(&parts, blobs, options.tenant_file_bytes, &options.public_url));
         let media = media.transpose()?;
+        let files_of_tenant = media.is_some().then_some(options.tenant_file_bytes);
         let egress = Egress::new(&parts, media.clone(), options.egress, options.notices.clone());
         let relay = Relay::new(&parts, egress.clone(), media.clone(), &options);
         relay.hear_signs();
@@ -203,7 +204,14 @@ impl Server {
             registrar: Registrar::new(&parts),
             listeners: Listeners::new(&parts, admission.clone(), &options),
             webchat: options.webchat.then(|| parts.webchat(&options, admission, &guides, media.clone())),
-            admin: Admin::new(&parts, options.admin_token, bearers, drops, integrity, options.public_url),
+            admin: Admin::new(
+                &parts,
+                options.admin_token,
+                bearers,
+                drops,
+                integrity,
+                (options.public_url, files_of_tenant),
+            ),
             media,
             egress,
             guides,

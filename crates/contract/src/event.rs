@@ -97,6 +97,19 @@ impl Default for Event {
 }
 
 impl Event {
+    /// The files that came with it, in their order. They lead to the connector and nowhere else.
+    pub fn files(&self) -> impl Iterator<Item = EventFile<'_>> {
+        self.media_urls.iter().map(|url| {
+            let row = self.media.iter().find(|row| row.url == *url);
+            EventFile {
+                url,
+                name: row.and_then(|row| row.filename.as_deref()),
+                media_type: row.and_then(|row| row.mime.as_deref()),
+                size: row.and_then(|row| row.extra.get("size")?.as_u64()),
+            }
+        })
+    }
+
     /// What was said before in the chat and not to the agent, oldest first: who, and what.
     pub fn said_before(&self) -> impl Iterator<Item = (&str, &str)> {
         let said = self.context.iter().filter(|item| !item.text.is_empty());
@@ -109,6 +122,19 @@ impl Event {
         let reply = self.reply_to.as_ref()?;
         Some((reply.author.as_deref(), reply.text.as_deref().filter(|text| !text.is_empty())?))
     }
+}
+
+/// A file that came with an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventFile<'a> {
+    /// Where it is fetched.
+    pub url: &'a str,
+    /// What it is called, if that is known.
+    pub name: Option<&'a str>,
+    /// Its MIME type, if that is known.
+    pub media_type: Option<&'a str>,
+    /// Its bytes, if the connector says how many.
+    pub size: Option<u64>,
 }
 
 /// One attachment.
@@ -213,6 +239,23 @@ fn type_or_text<'de, D: Deserializer<'de>>(d: D) -> Result<String, D::Error> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn files_are_told_by_their_rows_and_without_one_by_their_url() {
+        let event: Event = serde_json::from_value(json!({
+            "text": "", "source": {"platform": "discord", "chat_id": "1"},
+            "media_urls": ["http://h/relay/media/1", "http://h/relay/media/2"],
+            "media": [{"url": "http://h/relay/media/2", "mime": "text/plain", "filename": "a.txt", "size": 3}],
+        }))
+        .unwrap();
+        let files: Vec<_> = event.files().collect();
+        let bare = EventFile { url: "http://h/relay/media/1", name: None, media_type: None, size: None };
+        assert_eq!(files[0], bare);
+        assert_eq!(
+            (files[1].name, files[1].media_type, files[1].size),
+            (Some("a.txt"), Some("text/plain"), Some(3))
+        );
+    }
 
     #[test]
     fn what_was_said_before_and_what_is_replied_to_can_be_asked_for() {

@@ -37,7 +37,7 @@ pub mod token;
 
 pub use action::{Action, ActionResult, ChatInfo, Metadata};
 pub use descriptor::{Descriptor, DescriptorError};
-pub use event::{ContextItem, Event, Media, PromptResponse, ReplyTo};
+pub use event::{ContextItem, Event, EventFile, Media, PromptResponse, ReplyTo};
 pub use frame::{
     ConnectorFrame, FrameError, GatewayFrame, Hello, Inbound, Interrupt, Outbound, inbound_line,
     passthrough_line,

@@ -24,6 +24,9 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// 1 MiB per message, but a line may span several.
 pub(crate) const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 
+/// As what it introduces itself; connectors tell by it what it can do.
+pub(crate) const AGENT: &str = concat!("angelia-gateway/", env!("CARGO_PKG_VERSION"));
+
 /// An open relay socket.
 pub(crate) type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -83,8 +86,7 @@ fn request(settings: &Settings) -> Result<Request<()>, WsError> {
     bearer.set_sensitive(true);
     let headers = request.headers_mut();
     headers.insert(AUTHORIZATION, bearer);
-    let agent = concat!("angelia-gateway/", env!("CARGO_PKG_VERSION"));
-    headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+    headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
     Ok(request)
 }
 

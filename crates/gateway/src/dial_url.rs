@@ -36,6 +36,11 @@ impl DialUrl {
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Where files are uploaded, and below it fetched.
+    pub(crate) fn media(&self) -> String {
+        format!("http{}/media", &self.0["ws".len()..])
+    }
 }
 
 impl fmt::Display for DialUrl {
@@ -63,6 +68,9 @@ mod tests {
         ] {
             assert_eq!(DialUrl::parse(given).unwrap().as_str(), dialed);
         }
+        let media = |given| DialUrl::parse(given).unwrap().media();
+        assert_eq!(media("http://host:8080"), "http://host:8080/relay/media");
+        assert_eq!(media("wss://host/x/relay/"), "https://host/x/relay/media");
         for given in ["", "host", "ftp://host", "https://", "https:///x", "http://a@b", "http://a b"] {
             assert_eq!(DialUrl::parse(given), None, "{given}");
         }

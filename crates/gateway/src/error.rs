@@ -1,5 +1,8 @@
 //! What can go wrong, told apart by what one can do about it.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use angelia_contract::ActionResult;
 
 /// Why a gateway could not be built.
@@ -68,4 +71,82 @@ impl CallError {
     pub fn is_ambiguous(&self) -> bool {
         matches!(self, Self::Lost | Self::TimedOut)
     }
+}
+
+/// Why a file was not read, or not brought to the connector.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// Its reference does not lead to the connector: nobody else is asked, as the token would go there too.
+    #[error("the file is not at the connector")]
+    Elsewhere,
+    /// The connector has no such file for this gateway, or has it no more.
+    #[error("the connector has no such file, or takes none")]
+    Gone,
+    /// It is larger than [`MAX_FILE_BYTES`](crate::MAX_FILE_BYTES).
+    #[error("the file has more than 25 MiB")]
+    TooLarge,
+    /// The connector cannot just now.
+    #[error("the connector is busy: {}", .error.as_deref().unwrap_or("no reason given"))]
+    Busy {
+        /// When it asked to be tried again.
+        retry_after: Option<Duration>,
+        /// What it said.
+        error: Option<String>,
+    },
+    /// The connector refused.
+    #[error("refused with status {status}: {}", .error.as_deref().unwrap_or("no reason given"))]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// What it said.
+        error: Option<String>,
+    },
+    /// There is no connection to be had.
+    #[error("the connector cannot be reached: {0}")]
+    Unreachable(#[source] Arc<std::io::Error>),
+    /// The connection was lost before its end.
+    #[error("the file broke off")]
+    BrokeOff(#[source] Arc<hyper::Error>),
+    /// Nothing came for too long.
+    #[error("timed out: the connector did not answer")]
+    TimedOut,
+    /// The connector took it, and did not say how to refer to it.
+    #[error("the connector gave no reference to the file")]
+    NoReference,
+    /// A file of this machine could not be read or written.
+    #[error("a file of this machine: {0}")]
+    Local(#[source] Arc<std::io::Error>),
+}
+
+impl From<std::io::Error> for FileError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Local(Arc::new(error))
+    }
+}
+
+impl FileError {
+    /// Whether another attempt may go better.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Self::Busy { .. } | Self::Unreachable(_) | Self::BrokeOff(_) | Self::TimedOut)
+    }
+
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Busy { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+}
+
+/// Why a file was not sent.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendFileError {
+    /// It did not get to the connector: nobody was shown anything.
+    #[error(transparent)]
+    Upload(#[from] FileError),
+    /// The message with it failed; [`CallError::is_ambiguous`] says whether it may have been shown.
+    #[error(transparent)]
+    Call(#[from] CallError),
 }

@@ -47,6 +47,12 @@
 //! time. When it fails, [`CallError::is_ambiguous`] tells whether it may have
 //! taken effect all the same.
 //!
+//! # Files
+//!
+//! [`Event::files`] tells of the files that came along; [`Conversation::open_file`] reads one, piece by
+//! piece. [`Conversation::send_file`] sends one, of the disk or of bytes. Both ask the connector over HTTP,
+//! with the token of the socket, and nobody else.
+//!
 //! # What is logged
 //!
 //! This crate logs neither texts nor secrets. The WebSocket library beneath
@@ -66,15 +72,18 @@ mod dial;
 mod dial_url;
 mod dispatch;
 mod error;
+mod files;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod handle;
+mod http;
 mod interaction;
 mod lanes;
 mod question;
 mod reconnect;
 mod repeated_events;
+mod send_file;
 mod session;
 mod shared;
 mod stream;
@@ -82,17 +91,19 @@ mod thread;
 
 pub use agent::{Agent, Interrupted};
 pub use angelia_contract::{
-    Action, ActionResult, ChatInfo, Descriptor, Event, KeyOptions, Metadata, PassthroughForward,
+    Action, ActionResult, ChatInfo, Descriptor, Event, EventFile, KeyOptions, Metadata, PassthroughForward,
     PromptResponse, Source,
 };
 pub use builder::{AckWhen, GatewayBuilder};
 pub use chat::Chat;
 pub use conversation::Conversation;
-pub use error::{BuildError, CallError, GatewayError};
+pub use error::{BuildError, CallError, FileError, GatewayError, SendFileError};
+pub use files::{FileStream, MAX_FILE_BYTES};
 pub use handle::GatewayHandle;
 pub use interaction::interaction_event;
 pub use question::{Chosen, Question};
 pub use reconnect::Gateway;
+pub use send_file::{FileKind, OutgoingFile};
 pub use shared::Stats;
 pub use stream::ReplyStream;
 pub use thread::RenameIf;

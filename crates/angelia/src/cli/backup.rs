@@ -5,32 +5,54 @@ use super::request::Answer;
 use crate::config::{Config, StoreUrl};
 use crate::open;
 use crate::presence::{self, Holder};
-use crate::show::{self, Backup, Compacted};
+use crate::show::{self, Backup, Compacted, CopiedFiles, FilesOfBackup};
 use angelia_core::clock::{self, Mono};
 use angelia_core::error::{Error, Result};
 use angelia_engines::store::sqlite;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A copy that takes longer than this is told of while it is made.
 const QUIET_FOR: Duration = Duration::from_secs(2);
 
-pub(super) fn backup(config: &Config, file: &Path, as_json: bool) -> Result<()> {
+pub(super) fn backup(config: &Config, file: &Path, with_media: bool, as_json: bool) -> Result<()> {
     if let StoreUrl::Postgres(url) = &config.store.url {
         return Err(Error::invalid(show::backup_elsewhere(config, url, file)));
     }
+    let media = if with_media { Some(folder_of_files(config)?) } else { None };
     let mut teller = Teller { began: clock::mono(), in_place: std::io::stderr().is_terminal(), tenths: None };
-    let made = sqlite::backup(&config.server.data_dir, file, &mut |written, expected| {
+    let made = sqlite::backup(&config.server.data_dir, file, media.as_deref(), &mut |written, expected| {
         if !as_json {
             teller.tell(written, expected);
         }
     });
     teller.end();
     let data_dir = config.server.data_dir.clone();
-    let sqlite::Backup { bytes, schema_version, key_id } = made?;
-    let made = Backup { file: file.to_owned(), bytes, schema_version, key_id, data_dir };
+    let sqlite::Backup { bytes, schema_version, key_id, files } = made?;
+    let files = FilesOfBackup {
+        blobs: files.blobs,
+        bytes: files.bytes,
+        bucket: config.media.url.as_ref().map(ToString::to_string),
+        copied: files.copied.map(|(folder, copied)| CopiedFiles {
+            folder,
+            blobs: copied.count,
+            bytes: copied.bytes,
+            gone: copied.gone,
+        }),
+    };
+    let made = Backup { file: file.to_owned(), bytes, schema_version, key_id, data_dir, files };
     Answer::own(&made, show::backup)?.show(as_json)
+}
+
+fn folder_of_files(config: &Config) -> Result<PathBuf> {
+    match &config.media.url {
+        None => Ok(open::media_folder(config)),
+        Some(bucket) => Err(Error::invalid(format!(
+            "files rest in {bucket}, not on this machine: copy them with the tools of the bucket, after the \
+             database; run this without --with-media"
+        ))),
+    }
 }
 
 /// Says how far a long copy is: in one line of a terminal, or a line per tenth.

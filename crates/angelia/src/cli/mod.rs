@@ -160,6 +160,11 @@ enum Command {
     Backup {
         /// The file to make; it must not exist.
         file: PathBuf,
+        /// Copies the files that people and agents sent as well, into FILE.media: as they rest, sealed.
+        /// Without it only the database is copied, and whoever asks for a file after a restore hears
+        /// that it is gone.
+        #[arg(long)]
+        with_media: bool,
     },
     /// Writes the database anew, without what is free in it; the server must not run.
     ///
@@ -290,7 +295,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Command::Config(ConfigCommand::Print { .. }) => show::text(&config.print()),
         Command::Serve => runtime()?.block_on(serve::serve(config, cli.insecure)),
         Command::Demo { keep } => runtime()?.block_on(demo::demo(config, keep, cli.json)),
-        Command::Backup { file } => backup::backup(&config, &file, cli.json),
+        Command::Backup { file, with_media } => backup::backup(&config, &file, with_media, cli.json),
         Command::Migrate(wanted) => runtime()?.block_on(migrate::migrate(&config, &wanted, cli.json)),
         Command::Compact => runtime()?.block_on(backup::compact(&config, cli.json)),
         Command::Bot(BotCommand::List) => {

@@ -76,6 +76,9 @@ pub(crate) fn status(answer: &Status) -> String {
         let _ = writeln!(text, "DEGRADED: {}", harmless(what));
     }
     text.push_str(&disk(&answer.disk));
+    if let Some(files) = answer.files.as_ref().filter(|files| files.count > 0) {
+        let _ = writeln!(text, "{} files, {}", files.count, size(files.bytes));
+    }
     let cells = answer.gateways.iter().map(|row| {
         let counts = [row.waiting, row.dead, row.lost].map(|count| count.to_string());
         let who = vec![harmless(&row.tenant), harmless(&row.gateway_id), state(row.connected, row.idle)];
@@ -117,6 +120,17 @@ fn concerns_of_tenants(text: &mut String, answer: &Status) {
             text,
             "tenant {tenant} has no gateway yet: {waits} for its first one{lost}; make it with: \
              angelia gateway create --tenant {tenant}"
+        );
+    }
+    for row in answer.files.iter().flat_map(|files| &files.heavy) {
+        let _ = writeln!(
+            text,
+            "tenant {} has {} files with {} of the {} it may (media.tenant_bytes); when that is full, further ones \
+             are refused until older ones go",
+            harmless(&row.tenant),
+            row.count,
+            size(row.bytes),
+            size(row.of)
         );
     }
     for row in &answer.memory {
@@ -217,6 +231,9 @@ mod tests {
         let text = status(&read(json!({
             "ready": true, "sockets": 0, "pushed": 0, "settled": 0,
             "gateways": [{ "tenant": "acme", "gateway_id": "gw", "not_served": ["slack\u{1b}"] }],
+            "files": { "count": 3, "bytes": 5 << 20, "heavy": [
+                { "tenant": "initech", "count": 2, "bytes": 4 << 20, "of": 5 << 20 },
+            ] },
             "memory": [{ "tenant": "globex", "held": 30 << 20, "of": 40 << 20 }],
             "awaiting_first": [{ "tenant": "new", "waiting": 1, "lost": 0 }, { "tenant": "late", "waiting": 2, "lost": 3 }],
             "clock": { "now": 0, "leap": "402 days ahead" }, "database_damage": "page 7 is lost",
@@ -232,6 +249,8 @@ mod tests {
         assert!(text.contains("angelia gateway create --tenant late\n"), "{text}");
         assert!(text.contains("THE CLOCK LEAPT") && text.contains("402 days ahead"), "{text}");
         assert!(text.contains("tenant globex holds 30 MiB of the 40 MiB of memory it may"), "{text}");
+        assert!(text.contains("3 files, 5 MiB\n"), "{text}");
+        assert!(text.contains("tenant initech has 2 files with 4 MiB of the 5 MiB it may"), "{text}");
         assert!(text.contains("THE DATABASE IS DAMAGED: page 7 is lost. Stop"), "{text}");
         assert!(!text.contains("disk"), "nothing is said of a disk that is well: {text}");
         assert!(

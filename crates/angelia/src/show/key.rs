@@ -81,6 +81,52 @@ pub(crate) struct Backup {
     pub(crate) schema_version: i64,
     pub(crate) key_id: Option<String>,
     pub(crate) data_dir: PathBuf,
+    pub(crate) files: FilesOfBackup,
+}
+
+/// The files that people and agents sent, which the database tells of.
+#[derive(Serialize)]
+pub(crate) struct FilesOfBackup {
+    pub(crate) blobs: u64,
+    pub(crate) bytes: u64,
+    pub(crate) bucket: Option<String>,
+    pub(crate) copied: Option<CopiedFiles>,
+}
+
+/// Files that were copied with their database.
+#[derive(Serialize)]
+pub(crate) struct CopiedFiles {
+    pub(crate) folder: PathBuf,
+    pub(crate) blobs: u64,
+    pub(crate) bytes: u64,
+    pub(crate) gone: u64,
+}
+
+impl FilesOfBackup {
+    /// Whether they are in it, and what to do with them.
+    fn told(&self, data_dir: &str) -> String {
+        let all = format!("{} files, {}", self.blobs, size(self.bytes));
+        match (&self.copied, &self.bucket) {
+            (Some(copied), _) => {
+                let gone = match copied.gone {
+                    0 => String::new(),
+                    gone => format!(" {gone} more went meanwhile, as they were past their time."),
+                };
+                let folder = harmless(&copied.folder.to_string_lossy());
+                format!(
+                    "Files are in it: {} of them, {}, sealed, in {folder}.{gone}\n\
+                     To restore them: copy {folder} to {data_dir}/media.\n",
+                    copied.blobs,
+                    size(copied.bytes)
+                )
+            }
+            (None, _) if self.blobs == 0 => String::new(),
+            (None, Some(bucket)) => {
+                format!("Files are not in it: {all}, which rest in {}.\n", harmless(bucket))
+            }
+            (None, None) => format!("Files are not in it: {all}. With --with-media they are.\n"),
+        }
+    }
 }
 
 /// A database that was written anew, in bytes.
@@ -105,13 +151,14 @@ pub(crate) fn backup(made: &Backup) -> String {
         ),
         None => String::new(),
     };
+    let data_dir = harmless(&made.data_dir.to_string_lossy());
     format!(
-        "{file} is a good copy of the database, {size}.\n{key}\n\
+        "{file} is a good copy of the database, {size}.\n{key}{files}\n\
          To restore it: stop the server; remove {database}, {log} and {index} from\n\
          {data_dir}; copy {file} there as {database}, with the master key beside it; start the server.\n",
         file = harmless(&made.file.to_string_lossy()),
         size = size(made.bytes),
-        data_dir = harmless(&made.data_dir.to_string_lossy()),
+        files = made.files.told(&data_dir),
     )
 }
 
@@ -175,10 +222,23 @@ mod tests {
     fn a_backup_names_the_key_it_needs() {
         let (bytes, key_id) = (5 << 20, Some("a1b2".to_owned()));
         let (file, data_dir) = ("/b/x.db".into(), "/data".into());
-        let text = backup(&Backup { file, bytes, schema_version: 1, key_id, data_dir });
+        let files = FilesOfBackup { blobs: 2, bytes: 3 << 20, bucket: None, copied: None };
+        let mut made = Backup { file, bytes, schema_version: 1, key_id, data_dir, files };
+        let text = backup(&made);
         for part in ["/b/x.db", "5 MiB", "a1b2", "/data", DATABASE_FILES[1]] {
             assert!(text.contains(part), "{part} in {text}");
         }
+        assert!(text.contains("Files are not in it: 2 files, 3 MiB. With --with-media they are."), "{text}");
+        made.files.bucket = Some("s3://relay".into());
+        assert!(backup(&made).contains("2 files, 3 MiB, which rest in s3://relay."));
+        let folder = "/b/x.db.media".into();
+        made.files.copied = Some(CopiedFiles { folder, blobs: 1, bytes: 2 << 20, gone: 1 });
+        let text = backup(&made);
+        assert!(
+            text.contains("Files are in it: 1 of them, 2 MiB, sealed, in /b/x.db.media. 1 more went"),
+            "{text}"
+        );
+        assert!(text.contains("copy /b/x.db.media to /data/media."), "{text}");
         assert_eq!(copied(512 * 1024, 2 << 20), "copied 512 KiB of about 2 MiB (25 %)");
     }
 }

@@ -3,11 +3,13 @@
 
 use super::world::World;
 use angelia_contract::token;
+use angelia_gateway::{Conversation, Event, FileKind, Gateway, OutgoingFile};
 use angelia_testkit::canary::files_below;
 use angelia_testkit::connector::Credentials;
 use angelia_testkit::socket::{Socket, fetch_file, now, upload_file};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89 canary";
 const OGG: &[u8] = b"OggS\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x13OpusHead";
@@ -253,4 +255,86 @@ async fn a_file_is_for_the_tenant_whose_agent_was_to_get_it() {
     assert_eq!((&event["media_urls"], &event["media"]), (&json!([]), &json!([])));
     let text = event["text"].as_str().unwrap();
     assert!(text.starts_with("look\n[photo map.png]\n[map.png is not here: "), "{text}");
+}
+
+#[tokio::test]
+async fn an_agent_in_rust_reads_files_and_sends_them() {
+    let world = World::new().await;
+    let gateway = Gateway::builder(world.connector.url())
+        .id(&world.gateway.gateway_id)
+        .secret(&world.gateway.secret)
+        .build()
+        .unwrap();
+    // What came goes back: of one file its bytes, of the other the file it was saved to.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("saved.ogg");
+    let answering = gateway.run(move |event: Event, conversation: Conversation| {
+        let path = path.clone();
+        async move {
+            let files: Vec<_> = event.files().collect();
+            let picture = conversation.open_file(&files[0]).await.unwrap();
+            assert_eq!((picture.media_type(), picture.size()), (Some("image/png"), files[0].size));
+            let bytes = picture.bytes().await.unwrap();
+            let picture = OutgoingFile::bytes(files[0].name.unwrap(), bytes).caption("seen");
+            conversation.send_file(picture).await.unwrap();
+            conversation.open_file(&files[1]).await.unwrap().save(&path).await.unwrap();
+            conversation.send_file(OutgoingFile::path(path).kind(FileKind::Voice)).await.unwrap();
+        }
+    });
+    let telling = async {
+        let picture = world.send(("a.png", "image/png"), PNG).await;
+        let sound = world.send(("a.ogg", "audio/ogg"), OGG).await;
+        world.say_with("two", json!([{ "id": picture["id"] }, { "id": sound["id"] }])).await;
+        for _ in 0..200 {
+            let lines = world.lines().await;
+            if lines.len() == 3 {
+                return lines;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("no answers: {:?}", world.lines().await)
+    };
+    let lines = tokio::select! {
+        lines = telling => lines,
+        ended = answering => panic!("{ended:?}"),
+    };
+    for (line, text, name, kind, bytes) in
+        [(&lines[1], "seen", "a.png", "image", PNG), (&lines[2], "", "saved.ogg", "voice", OGG)]
+    {
+        let file = &line["files"][0];
+        assert_eq!((&line["text"], &file["name"], &file["kind"]), (&json!(text), &json!(name), &json!(kind)));
+        let got = world.get("lab", &world.key, file["id"].as_str().unwrap()).await;
+        assert_eq!(got.bytes().await.unwrap(), bytes);
+    }
+}
+
+#[tokio::test]
+async fn a_backup_says_whether_files_are_in_it_and_brings_them_back() {
+    let mut world = World::new().await;
+    let sent = world.send(("a.png", "image/png"), PNG).await;
+    let id = sent["id"].as_str().unwrap();
+    world.say_with("look", json!([{ "id": id }])).await;
+    let path = |name: &str| world.folder.path().join(name);
+    let bare = world.connector.command(&["backup", path("bare.db").to_str().unwrap()]).await;
+    assert_eq!((&bare["files"]["blobs"], &bare["files"]["copied"]), (&json!(1), &Value::Null));
+    let whole = path("whole.db");
+    let made = world.connector.command(&["backup", "--with-media", whole.to_str().unwrap()]).await;
+    assert_eq!(made["files"]["copied"]["blobs"], 1);
+    assert_eq!(made["files"]["copied"]["folder"], json!(path("whole.db.media")));
+    let status = world.connector.command(&["status"]).await;
+    assert_eq!(status["files"], json!({ "count": 1, "bytes": PNG.len(), "heavy": [] }));
+
+    let media = path("data/media");
+    world.connector.kill().await;
+    std::fs::remove_dir_all(&media).unwrap();
+    world.connector.restart().await;
+    assert_eq!(world.get("lab", &world.key, id).await.status(), StatusCode::NOT_FOUND);
+    world.connector.kill().await;
+    let copied = std::process::Command::new("cp")
+        .arg("-rT")
+        .args([world.folder.path().join("whole.db.media"), media])
+        .status();
+    assert!(copied.unwrap().success());
+    world.connector.restart().await;
+    assert_eq!(world.get("lab", &world.key, id).await.bytes().await.unwrap(), PNG);
 }

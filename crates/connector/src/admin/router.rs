@@ -70,6 +70,8 @@ pub(crate) struct Admin {
     pub(super) bearers: Arc<Bearers>,
     pub(super) refusal_log: Arc<RefusalLog>,
     pub(super) memory: Arc<Memory>,
+    /// How much of files a tenant may have; `None` if none are kept.
+    pub(super) files_of_tenant: Option<u64>,
     /// What a check of the database found.
     pub(super) integrity: Arc<Integrity>,
     pub(super) metrics: Arc<Metrics>,
@@ -85,7 +87,7 @@ impl Admin {
         bearers: Arc<Bearers>,
         drops: Arc<Drops>,
         integrity: Arc<Integrity>,
-        public_url: String,
+        (public_url, files_of_tenant): (String, Option<u64>),
     ) -> Arc<Self> {
         let admin = Self {
             ports: parts.ports.clone(),
@@ -104,6 +106,7 @@ impl Admin {
             refusal_log: parts.refusal_log.clone(),
             memory: parts.memory.clone(),
             integrity,
+            files_of_tenant,
             metrics: parts.metrics.clone(),
             life: parts.life.clone(),
             public_url,

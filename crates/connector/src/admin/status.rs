@@ -10,6 +10,7 @@ use crate::readiness::Readiness;
 use crate::telemetry::Counter;
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
+use angelia_core::media::{MediaStore, TENANT_FILES};
 use angelia_core::space::Report;
 use angelia_core::store::{ActionTrace, JournalStore, ListedInbox};
 use angelia_platforms::{BotState, Health};
@@ -21,6 +22,8 @@ answered! {
     pub struct Status {
         /// Tenants that use much of the memory they may.
         pub memory: Vec<Heavy>,
+        /// The files that are kept; `null` where none are, for want of a place.
+        pub files: Option<Files>,
         /// Answers that may or may not have been sent; repeating them could double them.
         pub ambiguous: Vec<ActionTrace>,
         /// Bots that do not hear at the moment.
@@ -58,6 +61,28 @@ answered! {
         /// What it holds, in bytes.
         pub held: u64,
         /// What it may hold.
+        pub of: u64,
+    }
+
+    /// The files that are kept.
+    pub struct Files {
+        /// How many.
+        pub count: u64,
+        /// Their bytes; the same ones of a tenant are kept once.
+        pub bytes: u64,
+        /// Tenants that are about to have as much of them as they may.
+        pub heavy: Vec<HeavyFiles>,
+    }
+
+    /// A tenant that is about to have as much of files as it may.
+    pub struct HeavyFiles {
+        /// Its name.
+        pub tenant: String,
+        /// How many it has.
+        pub count: u64,
+        /// Their bytes.
+        pub bytes: u64,
+        /// How many bytes it may have.
         pub of: u64,
     }
 
@@ -139,6 +164,7 @@ pub(super) async fn status(admin: Arc<Admin>, _: Nothing) -> Result<Status> {
     let gateways = gateways(&admin, &known, &listed).await?;
     Ok(Status {
         memory: heavy.map(|(tenant, held)| Heavy { tenant, held: held as u64, of }).collect(),
+        files: files(&admin).await?,
         ambiguous,
         bots: unwell(&admin).await,
         damaged: damaged.collect(),
@@ -163,6 +189,22 @@ pub(super) async fn status(admin: Arc<Admin>, _: Nothing) -> Result<Status> {
             })
             .collect(),
     })
+}
+
+/// Of files as of memory: who has more than three quarters of what they may is told of.
+async fn files(admin: &Admin) -> Result<Option<Files>> {
+    let Some(of) = admin.files_of_tenant else { return Ok(None) };
+    let all = admin.ports.records.files_of_tenants().await?;
+    let heavy = |bytes: u64, count: u64| bytes > of / 4 * 3 || count > TENANT_FILES / 4 * 3;
+    Ok(Some(Files {
+        count: all.iter().map(|(_, files)| files.files).sum(),
+        bytes: all.iter().map(|(_, files)| files.bytes).sum(),
+        heavy: all
+            .into_iter()
+            .filter(|(_, files)| heavy(files.bytes, files.files))
+            .map(|(tenant, files)| HeavyFiles { tenant, count: files.files, bytes: files.bytes, of })
+            .collect(),
+    }))
 }
 
 /// What an inbox lost to its quota.

@@ -176,6 +176,14 @@ pub trait MediaStore: Records {
         look(self, "count files", move |view| usage(view, &tenant).map(TenantFiles::from))
     }
 
+    /// What every tenant has that has any.
+    fn files_of_tenants(&self) -> BoxFuture<'_, Result<Vec<(String, TenantFiles)>>> {
+        look(self, "count files", |view| {
+            let rows = view.all::<TenantFilesRow>()?.into_iter();
+            Ok(rows.map(|row| (row.tenant.clone(), row.into())).collect())
+        })
+    }
+
     /// Forgets some of what is past its time.
     fn expire_files(&self) -> BoxFuture<'_, Result<Expired>> {
         change(self, Change::to("forget files"), expire)

@@ -10,6 +10,7 @@ mod acks;
 mod calls;
 mod delivery;
 mod dependencies;
+mod files;
 mod handshake;
 mod idle;
 mod interrupts;

@@ -6,7 +6,9 @@
 
 use super::space::sizes;
 use super::{DATABASE, open_for_reading, private_file};
+use crate::blobs::{CopiedBlobs, copy_blobs};
 use angelia_core::error::{Error, Result};
+use angelia_core::media::FileId;
 use angelia_core::seal::{self, KEY_CHECK};
 use angelia_core::secret::random_hex;
 use angelia_core::store::DATABASE_ID;
@@ -28,14 +30,43 @@ pub struct Backup {
     pub schema_version: i64,
     /// The master key it needs; `None` if nothing in it was ever sealed.
     pub key_id: Option<String>,
+    /// The files that people and agents have in it.
+    pub files: FilesOfBackup,
 }
 
-/// Copies the database of `data_dir` to `target`, which must not exist.
+/// The files that a copy of the database tells of. Their bytes rest beside the database.
+#[derive(Clone, Debug, Default)]
+pub struct FilesOfBackup {
+    /// Objects, each of one file or several of the same bytes.
+    pub blobs: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Where they were copied to, and what came of that; `None` if nobody wanted that.
+    pub copied: Option<(PathBuf, CopiedBlobs)>,
+}
+
+/// Where the files of a backup are, beside the copy of its database.
+fn media_of(target: &Path) -> PathBuf {
+    let mut name = target.as_os_str().to_owned();
+    name.push(".media");
+    name.into()
+}
+
+/// Copies the database of `data_dir` to `target`, which must not exist; and, if `media` is the folder
+/// that has them, the files it tells of into a folder beside it.
 ///
 /// `progress` hears now and then how many bytes of about how many are written.
-pub fn backup(data_dir: &Path, target: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<Backup> {
-    if fs::symlink_metadata(target).is_ok() {
-        return Err(taken(target));
+pub fn backup(
+    data_dir: &Path,
+    target: &Path,
+    media: Option<&Path>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Backup> {
+    let beside = media.map(|media| (media, media_of(target)));
+    for path in [Some(target), beside.as_ref().map(|(_, path)| &**path)].into_iter().flatten() {
+        if fs::symlink_metadata(path).is_ok() {
+            return Err(taken(path));
+        }
     }
     let database = data_dir.join(DATABASE);
     if !database.exists() {
@@ -46,7 +77,14 @@ pub fn backup(data_dir: &Path, target: &Path, progress: &mut dyn FnMut(u64, u64)
     let (all, free) = sizes(&source).map_err(|e| broken("read", &database, e))?;
     // Free pages are not copied.
     copy(source, &partial.path, all.saturating_sub(free), progress)?;
-    let made = check(&partial.path)?;
+    let (mut made, blobs) = check(&partial.path)?;
+    if let Some((media, folder)) = beside {
+        // First: a database with that name has its files.
+        let copied = copy_files(media, &folder, &blobs, &mut |bytes| {
+            progress(made.bytes + bytes, made.bytes + made.files.bytes.max(bytes));
+        })?;
+        made.files.copied = Some((folder, copied));
+    }
     partial.keep(target)?;
     Ok(made)
 }
@@ -96,6 +134,26 @@ impl Drop for Partial {
     }
 }
 
+/// Copies files into a folder that gets its name when it is whole.
+fn copy_files(
+    media: &Path,
+    folder: &Path,
+    blobs: &[FileId],
+    progress: &mut dyn FnMut(u64),
+) -> Result<CopiedBlobs> {
+    let mut partial = folder.as_os_str().to_owned();
+    partial.push(format!(".{}.partial", random_hex::<4>()));
+    let partial = PathBuf::from(partial);
+    let copied = copy_blobs(media, &partial, blobs, progress).and_then(|copied| {
+        fs::rename(&partial, folder).map_err(|e| cannot("write", folder, e))?;
+        Ok(copied)
+    });
+    if copied.is_err() {
+        let _ = fs::remove_dir_all(&partial);
+    }
+    copied
+}
+
 /// Copies in a thread of its own, and watches the file grow.
 fn copy(source: Connection, target: &Path, expected: u64, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
     let (done, finished) = sync_channel(1);
@@ -113,8 +171,8 @@ fn copy(source: Connection, target: &Path, expected: u64, progress: &mut dyn FnM
     copied.map(drop).map_err(|e| broken("copied", target, e))
 }
 
-/// Reads the copy back.
-fn check(path: &Path) -> Result<Backup> {
+/// Reads the copy back; the objects it tells of besides.
+fn check(path: &Path) -> Result<(Backup, Vec<FileId>)> {
     let failed = |e: rusqlite::Error| broken("read back", path, e);
     let copy = open_for_reading(path)?;
     let verdict: String = copy.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failed)?;
@@ -126,7 +184,26 @@ fn check(path: &Path) -> Result<Backup> {
     let schema_version = copy.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
     let key_id = needed_key(&copy).map_err(failed)?;
     let bytes = fs::metadata(path).map_err(|e| cannot("read", path, e))?.len();
-    Ok(Backup { bytes, schema_version, key_id })
+    let (blobs, sizes): (Vec<_>, Vec<_>) = blobs(&copy).map_err(failed)?.into_iter().unzip();
+    let files = FilesOfBackup { blobs: blobs.len() as u64, bytes: sizes.iter().sum(), copied: None };
+    Ok((Backup { bytes, schema_version, key_id, files }, blobs))
+}
+
+/// The objects that a database tells of, and their bytes.
+fn blobs(db: &Connection) -> rusqlite::Result<Vec<(FileId, u64)>> {
+    // Releases before files have no such table.
+    if !has_table(db, "blobs")? {
+        return Ok(Vec::new());
+    }
+    let mut statement = db.prepare("SELECT blob, size FROM blobs ORDER BY blob")?;
+    let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))?;
+    let named = rows.map(|row| row.map(|(blob, size)| Some((FileId::parse(&blob)?, size.unsigned_abs()))));
+    named.filter_map(Result::transpose).collect()
+}
+
+fn has_table(db: &Connection, name: &str) -> rusqlite::Result<bool> {
+    let asked = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)";
+    db.query_row(asked, [name], |row| row.get(0))
 }
 
 /// The public name of the master key that the database of `data_dir` needs;
@@ -151,12 +228,7 @@ pub fn identity(data_dir: &Path) -> Result<DatabaseIdentity> {
     let db = open_for_reading(&database)?;
     let read = || {
         // Anything may lie there under that name, such as a file without a table.
-        let has_notes: bool = db.query_row(
-            "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'notes')",
-            [],
-            |row| row.get(0),
-        )?;
-        if !has_notes {
+        if !has_table(&db, "notes")? {
             return Ok(DatabaseIdentity::default());
         }
         let database_id = note(&db, DATABASE_ID)?.map(|id| String::from_utf8_lossy(&id).into_owned());
@@ -225,7 +297,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let db = database(folder.path());
         let target = folder.path().join("copy.db");
-        let made = backup(folder.path(), &target, &mut |_, _| {}).unwrap();
+        let made = backup(folder.path(), &target, None, &mut |_, _| {}).unwrap();
         assert_eq!((made.schema_version, made.key_id.as_deref()), (7, Some("a1b2c3d4")));
         assert_eq!(made.bytes, fs::metadata(&target).unwrap().len());
         assert_eq!(files(folder.path()), ["copy.db"], "nothing else is left");
@@ -245,8 +317,41 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         drop(database(folder.path()));
         let target = folder.path().join("copy.db");
-        backup(folder.path(), &target, &mut |_, _| {}).unwrap();
+        backup(folder.path(), &target, None, &mut |_, _| {}).unwrap();
         assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn files_are_copied_beside_it_if_somebody_wants_that() {
+        let folder = tempfile::tempdir().unwrap();
+        let db = database(folder.path());
+        let [here, gone] = ["here", "gone"].map(|name| FileId::named(&[name]).to_string());
+        db.execute_batch("CREATE TABLE blobs (blob TEXT PRIMARY KEY, size INTEGER)").unwrap();
+        for blob in [&here, &gone] {
+            db.execute("INSERT INTO blobs VALUES (?, 5)", [blob]).unwrap();
+        }
+        let media = folder.path().join("media");
+        let way = Path::new(&here[..2]).join(&here);
+        fs::create_dir_all(media.join(&here[..2])).unwrap();
+        fs::write(media.join(&way), "bytes").unwrap();
+        fs::write(media.join(&here[..2]).join("ff"), "of nobody").unwrap();
+        let made = backup(folder.path(), &folder.path().join("bare.db"), None, &mut |_, _| {}).unwrap();
+        assert_eq!((made.files.blobs, made.files.bytes), (2, 10));
+        assert!(made.files.copied.is_none());
+        let target = folder.path().join("copy.db");
+        let made = backup(folder.path(), &target, Some(&media), &mut |_, _| {}).unwrap();
+        let (beside, copied) = made.files.copied.unwrap();
+        assert_eq!(beside, folder.path().join("copy.db.media"));
+        assert_eq!(copied, CopiedBlobs { count: 1, bytes: 5, gone: 1 });
+        assert_eq!(fs::read(beside.join(&way)).unwrap(), b"bytes");
+        assert_eq!(fs::read_dir(beside.join(&here[..2])).unwrap().count(), 1);
+        assert_eq!(files(folder.path()).iter().filter(|name| name.contains("partial")).count(), 0);
+        fs::remove_file(&target).unwrap();
+        assert!(
+            backup(folder.path(), &target, Some(&media), &mut |_, _| {}).is_err(),
+            "nothing is overwritten"
+        );
+        assert!(!target.exists());
     }
 
     #[test]
@@ -254,11 +359,11 @@ mod tests {
         use angelia_core::Kind;
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("copy.db");
-        let missing = backup(folder.path(), &target, &mut |_, _| {}).unwrap_err();
+        let missing = backup(folder.path(), &target, None, &mut |_, _| {}).unwrap_err();
         assert_eq!(missing.kind(), Kind::NotFound);
         drop(database(folder.path()));
         fs::write(&target, "mine").unwrap();
-        let error = backup(folder.path(), &target, &mut |_, _| {}).unwrap_err();
+        let error = backup(folder.path(), &target, None, &mut |_, _| {}).unwrap_err();
         assert_eq!(error.kind(), Kind::Conflict);
         assert_eq!(fs::read(&target).unwrap(), b"mine");
         // A page in the middle is lost.
@@ -267,7 +372,7 @@ mod tests {
         let mut bytes = fs::read(&path).unwrap();
         bytes[4096..8192].fill(0xff);
         fs::write(&path, bytes).unwrap();
-        assert!(backup(folder.path(), &target, &mut |_, _| {}).is_err());
+        assert!(backup(folder.path(), &target, None, &mut |_, _| {}).is_err());
         assert_eq!(files(folder.path()), Vec::<String>::new());
     }
 }
