@@ -106,6 +106,7 @@ pub(crate) async fn open(
         node,
         blobs: if purpose == Purpose::Serve { blobs(config, shared_store).await? } else { None },
         tenant_file_bytes: config.media.tenant_bytes,
+        file_sources: config.media.source_networks.clone(),
     };
     let server = Server::new(ports, &subscriber, options).await?;
     Ok(Opened { server, lock })

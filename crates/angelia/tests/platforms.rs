@@ -22,8 +22,10 @@ mod platforms {
     mod egress;
     mod egress_moves;
     mod egress_world;
+    mod file_sources;
     mod files_in;
     mod files_out;
+    mod files_waiting;
     mod flood;
     mod interactions;
     mod interactions_canary;

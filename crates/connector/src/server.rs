@@ -95,6 +95,8 @@ pub struct Options {
     pub blobs: Option<Arc<dyn Blobs>>,
     /// How many bytes of files a tenant may have.
     pub tenant_file_bytes: u64,
+    /// Private ranges that agents may send files from.
+    pub file_sources: Vec<IpNet>,
 }
 
 /// How much others may make the server hold.
@@ -179,10 +181,7 @@ impl Server {
         let talk = RecentTalk::new(parts.identities.clone());
         let hint = options.notices.hint.clone();
         let admission = RoutedAdmission::new(&parts, drops.clone(), talk.clone(), hint);
-        let media = options
-            .blobs
-            .clone()
-            .map(|blobs| Media::new(&parts, blobs, options.tenant_file_bytes, &options.public_url));
+        let media = options.blobs.clone().map(|blobs| Media::new(&parts, blobs, &options));
         let media = media.transpose()?;
         let files_of_tenant = media.is_some().then_some(options.tenant_file_bytes);
         let egress = Egress::new(&parts, media.clone(), options.egress, options.notices.clone());

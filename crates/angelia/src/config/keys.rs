@@ -152,6 +152,7 @@ const KEYS: &[OwnKey] = &[
     setting!("media", "access_key_id", media.access_key_id, media::word, Shown::quoted, or "no bucket is asked"),
     setting!("media", "secret_access_key", media.secret_access_key, Given::secret, Shown::bare, or "no bucket is asked"),
     setting!("media", "tenant_bytes", media.tenant_bytes, media::tenant_bytes, size),
+    setting!("media", "source_networks", media.source_networks, ranges, Shown::listed),
     setting!("identity", "builtin", identity.builtin, Given::flag, Shown::bare),
     setting!("identity", "portal.account_url", identity.portal, endpoint, Shown::quoted, or
         "no portal is asked whose token a caller holds"),

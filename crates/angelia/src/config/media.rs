@@ -5,6 +5,7 @@ use angelia_core::error::{Error, Result};
 use angelia_core::media::{FILE_BYTES, TENANT_BYTES};
 use angelia_engines::blobs::BucketOptions;
 use angelia_platforms::settings::{BadValue, Given};
+use ipnet::IpNet;
 use std::fmt;
 use std::path::Path;
 use url::Url;
@@ -29,6 +30,8 @@ pub struct Media {
     pub secret_access_key: Option<SecretRef>,
     /// The most one tenant may have.
     pub tenant_bytes: u64,
+    /// Private ranges that agents may send files from.
+    pub source_networks: Vec<IpNet>,
 }
 
 impl Default for Media {
@@ -40,6 +43,7 @@ impl Default for Media {
             access_key_id: None,
             secret_access_key: None,
             tenant_bytes: TENANT_BYTES,
+            source_networks: Vec::new(),
         }
     }
 }

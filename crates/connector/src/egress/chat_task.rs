@@ -302,7 +302,8 @@ impl ChatTask {
 
     /// Mostly there is nothing to wait for, and no task is troubled.
     fn ask_permission(&mut self, id: DeliveryId, paced: bool) -> Option<Done> {
-        let asking = perform::ask_permission(self.egress.clone(), self.action(id)?, id, paced);
+        let number = self.in_hand.get(&id).and_then(|it| it.number);
+        let asking = perform::ask_permission(self.egress.clone(), self.action(id)?, (id, number), paced);
         let mut asking = or_failed(asking, Done::Permission(id, Permission::StoreFails, None));
         let done = asking.as_mut().now_or_never();
         if done.is_none() {

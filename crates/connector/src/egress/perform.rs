@@ -24,10 +24,12 @@ use std::time::Duration;
 const NOT_NOW: &str = "this node did not know whether the bot is its own";
 const STORE_FAILS: &str = "the connector's store does not commit; nothing was sent";
 
-/// Permission for one call: the tenant's, and the bot's.
+/// Permission for one call: the tenant's, and the bot's; and the file that the call sends.
 pub(super) struct CallPermit {
     slot: Slot,
-    permit: Permit,
+    /// `None` if there is a reason to make no call.
+    permit: Option<Permit>,
+    file: Result<Option<OutgoingFile>, Outcome>,
 }
 
 /// What came of something that was done, with what is to be kept of it.
@@ -108,19 +110,24 @@ fn claimed(accepted: &Accepted) -> Claimed {
     Claimed { uses: accepted.uses, lasts: lasts.map(Duration::from_millis) }
 }
 
-/// Waits until the tenant and the bot may call. Answers to interactions do not
+/// Waits until the tenant and the bot may call. A file is here before: it comes from where its agent
+/// says, takes as long as that takes, and nobody else's call waits for it. Answers to interactions do not
 /// take turns in their chat: the provider counts each for itself, and a crowd
 /// that asked in one second must not wait for longer than it can be answered.
 pub(super) async fn ask_permission(
     egress: Arc<Egress>,
     action: Arc<OutboundAction>,
-    id: DeliveryId,
+    (id, number): (DeliveryId, Option<ActionId>),
     paced: bool,
 ) -> Result<Done> {
     let tenant = &action.origin.tenant;
+    let file = send_media::file(&egress, &action, number).await;
     let Some(slot) = egress.refusals.slot(tenant).await else {
         return Ok(Done::Permission(id, Permission::Denied, None));
     };
+    if file.is_err() {
+        return Ok(Done::Permission(id, Permission::Granted, Some(CallPermit { slot, permit: None, file })));
+    }
     let paced = if paced && action.is_paced(&egress) {
         // How fast a chat is written to depends on what it is.
         action.recall(&egress).await?;
@@ -131,7 +138,8 @@ pub(super) async fn ask_permission(
     let permit = action.rate_limit(&egress).turn_for(tenant, paced).await;
     // Known now, it may be forgotten again while it waits.
     action.recall(&egress).await?;
-    Ok(Done::Permission(id, Permission::Granted, Some(CallPermit { slot, permit })))
+    let permit = CallPermit { slot, permit: Some(permit), file };
+    Ok(Done::Permission(id, Permission::Granted, Some(permit)))
 }
 
 /// Opens a capability for one call.
@@ -180,7 +188,7 @@ pub(super) struct Call {
 /// Calls the provider.
 pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> Result<Done> {
     let Call { id, number, under, action, answer, earlier, within, permit } = call;
-    let CallPermit { slot, permit } = permit;
+    let CallPermit { slot, permit, file } = permit;
     let progress = Arc::new(DeliveryProgress {
         egress: egress.clone(),
         action: action.clone(),
@@ -201,11 +209,19 @@ pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> R
         progress: progress.clone(),
     };
     let platform = action.platform(&egress);
-    let outcome = match prepare(&egress, &action, number, &*progress).await {
+    let ready = match file {
+        Ok(file) => prepare(&egress, &action, number, &*progress).await.map(|()| file),
+        Err(outcome) => Err(outcome),
+    };
+    // What was refused here is no call that a provider counts.
+    let called = ready.is_ok();
+    let outcome = match ready {
         Err(outcome) => outcome,
         Ok(file) => {
             delivery.file = file;
-            permit.made();
+            if let Some(permit) = permit {
+                permit.made();
+            }
             match tokio::time::timeout(within, platform.deliver(delivery)).await {
                 Ok(outcome) => outcome,
                 Err(_) => Outcome::Unknown { why: "the platform did not answer".into() },
@@ -222,30 +238,30 @@ pub(super) async fn call(egress: Arc<Egress>, task: Arc<Inbox>, call: Call) -> R
         outcome => outcome,
     };
     let withdrawn = progress.withdrawn.load(Ordering::Acquire);
-    slot.over(matches!(outcome, Outcome::Refused { .. }) && !platform.is_own() && !withdrawn);
+    let refused = called && matches!(outcome, Outcome::Refused { .. });
+    slot.over(refused && !platform.is_own() && !withdrawn);
     Ok(Done::Happened(Event::Called { id, outcome, withdrawn }))
 }
 
 /// What some actions need before their call, which takes a while: whether that may still be made is
-/// asked again then.
+/// asked again then. A file took a while before.
 async fn prepare(
     egress: &Egress,
     action: &OutboundAction,
     number: ActionId,
     progress: &dyn Progress,
-) -> Result<Option<OutgoingFile>, Outcome> {
-    let file = match &action.action {
-        Action::SendMedia { .. } => Some(send_media::file(egress, action, number).await?),
+) -> Result<(), Outcome> {
+    match &action.action {
+        Action::SendMedia { .. } => {}
         Action::Prompt { .. } | Action::Delete { .. } | Action::ThreadRename { .. } => {
             threads::check(egress, action).await?;
             delete::check(egress, action).await?;
             prompt::write_down(egress, action, number).await?;
-            None
         }
-        _ => return Ok(None),
-    };
+        _ => return Ok(()),
+    }
     let refused = || Outcome::Refused { why: "the sender may not write there any more".into() };
-    progress.still_allowed().then_some(file).ok_or_else(refused)
+    progress.still_allowed().then_some(()).ok_or_else(refused)
 }
 
 /// A call that ended by a panic.

@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 angelia_contract::limits! {
-    /// An album, or as many lines as go together with a picture each. Of further ones the agent is told that they are missing.
-    const FILES_OF_EVENT: usize = 32, count "files of one message that are fetched";
+    /// Some albums. Lines with more do not go together; of one that has more itself the agent is told that some are missing.
+    pub(crate) const FILES_OF_EVENT: usize = 32, count "files of one message that are fetched";
     /// Its chat waits for them. Then the message goes without those that are not here, and says so.
     const FETCH_WITHIN: Duration = Duration::from_secs(120), time "for which the files of a message are fetched";
 }

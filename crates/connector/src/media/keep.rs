@@ -6,8 +6,8 @@ use angelia_core::error::{Error, Kind, Result};
 use angelia_core::fail;
 use angelia_core::inbox::InstanceId;
 use angelia_core::media::{
-    BlobKey, CHUNK_BYTES, FILE_BYTES, FileId, Holder, KEPT_FOR, MediaStore, NewFile, SNIFF_BYTES, media_type,
-    safe_name,
+    BlobKey, CHUNK_BYTES, FILE_BYTES, FileId, Holder, KEPT_FOR, MediaStore, NewFile, SNIFF_BYTES,
+    TENANT_FILES, media_type, safe_name,
 };
 use angelia_core::ports::BlobWriter;
 use angelia_core::seal;
@@ -34,7 +34,9 @@ pub(super) struct Claims {
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
     pub(super) holder: Holder,
-    /// The most that all files of the tenant may take with it.
+    /// The most that the tenant may have with it: so many files,
+    pub(super) tenant_files: u64,
+    /// and so many bytes.
     pub(super) tenant_bytes: u64,
     pub(super) kept_for: Duration,
 }
@@ -52,7 +54,7 @@ impl Media {
     /// The terms of what an instance's agent sends and gets.
     pub(super) fn for_instance(&self, instance: InstanceId) -> Terms {
         let holder = Holder::Instance(instance);
-        Terms { holder, tenant_bytes: self.tenant_bytes, kept_for: KEPT_FOR }
+        Terms { holder, tenant_files: TENANT_FILES, tenant_bytes: self.tenant_bytes, kept_for: KEPT_FOR }
     }
 
     /// Keeps what comes as a file of `tenant`.
@@ -86,6 +88,7 @@ impl Media {
             size,
             name: name.clone(),
             media_type: media_type.clone(),
+            tenant_files: terms.tenant_files,
             tenant_bytes: terms.tenant_bytes,
             kept_for: terms.kept_for,
         };

@@ -15,12 +15,13 @@ mod outgoing;
 mod sweep;
 mod upload;
 
+pub(crate) use bring::FILES_OF_EVENT;
 pub(crate) use outgoing::{Wanted, why};
 
 use crate::identities::Identities;
 use crate::keyring::Keyring;
 use crate::relay::{Caller, Sessions, identify};
-use crate::server::Parts;
+use crate::server::{Options, Parts};
 use crate::ssrf_guard::{Guard, no_client};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::identity::GatewayRecord;
@@ -59,12 +60,8 @@ pub(crate) struct Media {
 }
 
 impl Media {
-    pub(crate) fn new(
-        parts: &Parts,
-        blobs: Arc<dyn Blobs>,
-        tenant_bytes: u64,
-        public_url: &str,
-    ) -> Result<Arc<Self>> {
+    pub(crate) fn new(parts: &Parts, blobs: Arc<dyn Blobs>, options: &Options) -> Result<Arc<Self>> {
+        let sources = options.file_sources.clone();
         Ok(Arc::new(Self {
             ports: parts.ports.clone(),
             blobs,
@@ -72,9 +69,9 @@ impl Media {
             identities: parts.identities.clone(),
             sessions: parts.sessions.clone(),
             turns: Turns::default(),
-            tenant_bytes,
-            guard: Guard::new(false, Vec::new()).map_err(|error| no_client(&error))?,
-            public_url: public_url.trim_end_matches('/').to_owned(),
+            tenant_bytes: options.tenant_file_bytes,
+            guard: Guard::new(false, sources).map_err(|error| no_client(&error))?,
+            public_url: options.public_url.trim_end_matches('/').to_owned(),
         }))
     }
 

@@ -17,12 +17,18 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use reqwest::header::CONTENT_TYPE;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What the path of a reference begins with.
 const REFERENCE: &str = "/relay/media/";
-/// How long a file may take that is behind a URL.
-const FETCH_WITHIN: Duration = Duration::from_secs(60);
+angelia_contract::limits! {
+    /// Its chat waits for it, and what its agent says next. Then the agent hears that it took too long.
+    const FETCH_WITHIN: Duration = Duration::from_secs(45), time "for which a file behind an agent's source_url is fetched";
+}
+/// When nobody answered at a URL, it is tried once more.
+const AGAIN_AFTER: Duration = Duration::from_secs(2);
+const BROKE_OFF: &str = "the file behind source_url broke off";
 /// The end of a recording, in which its last page begins.
 const END: u64 = 65 * 1024;
 
@@ -68,7 +74,8 @@ impl Media {
         })
     }
 
-    /// Brings what is behind a URL. Brought again for the same action, it is found.
+    /// Brings what is behind a URL, within the time for that. Brought again for the same action, it is
+    /// found.
     async fn bring_from_url(
         &self,
         sender: Sender<'_>,
@@ -80,16 +87,42 @@ impl Media {
         if self.ports.records.use_file(&id, &Holder::Instance(sender.instance)).await?.is_some() {
             return Ok(id);
         }
+        let fetched = tokio::time::timeout(FETCH_WITHIN, async {
+            match self.fetch_url(sender, &id, wanted).await {
+                Err(NotFetched::Passing(_)) => {
+                    tokio::time::sleep(AGAIN_AFTER).await;
+                    self.fetch_url(sender, &id, wanted).await
+                }
+                fetched => fetched,
+            }
+        });
+        match fetched.await {
+            Ok(Ok(())) => Ok(id),
+            Ok(Err(NotFetched::Passing(why))) => Err(Error::not_found(why)),
+            Ok(Err(NotFetched::For(error))) => Err(error),
+            Err(_) => Err(Error::not_found("what is behind source_url takes too long")),
+        }
+    }
+
+    async fn fetch_url(
+        &self,
+        sender: Sender<'_>,
+        id: &FileId,
+        wanted: &Wanted<'_>,
+    ) -> Result<(), NotFetched> {
         let answer = self.guard.open(wanted.source_url, FETCH_WITHIN).await.map_err(|error| match error {
-            GuardError::Refused(why) => Error::invalid(format!("source_url is refused: {why}")),
-            GuardError::Unreachable => Error::unavailable("nobody answers at source_url"),
+            GuardError::Refused(why) => {
+                NotFetched::For(Error::invalid(format!("source_url is refused: {why}")))
+            }
+            GuardError::Unreachable => NotFetched::Passing("nobody answers at source_url"),
         })?;
         if !answer.status().is_success() {
             let status = answer.status().as_u16();
-            return Err(Error::not_found(format!("source_url answers with HTTP status {status}")));
+            let why = format!("source_url answers with HTTP status {status}");
+            return Err(NotFetched::For(Error::not_found(why)));
         }
         if answer.content_length().is_some_and(|length| length > FILE_BYTES) {
-            return Err(too_large());
+            return Err(NotFetched::For(too_large()));
         }
         let media_type = answer.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let in_path = wanted.source_url.split(['?', '#']).next().and_then(|url| url.rsplit('/').next());
@@ -98,15 +131,16 @@ impl Media {
             name: wanted.name.or(in_path).unwrap_or_default().to_owned(),
             media_type: media_type.map(str::to_owned),
         };
-        let broke_off = |_| Error::unavailable("the file behind source_url broke off");
-        self.keep(
-            sender.tenant,
-            self.for_instance(sender.instance),
-            claims,
-            answer.bytes_stream().map_err(broke_off),
-        )
-        .await?;
-        Ok(id)
+        let broke_off = AtomicBool::new(false);
+        let bytes = answer.bytes_stream().map_err(|_| {
+            broke_off.store(true, Ordering::Relaxed);
+            Error::not_found(BROKE_OFF)
+        });
+        let kept = self.keep(sender.tenant, self.for_instance(sender.instance), claims, bytes).await;
+        kept.map(drop).map_err(|error| {
+            let theirs = broke_off.load(Ordering::Relaxed);
+            if theirs { NotFetched::Passing(BROKE_OFF) } else { NotFetched::For(error) }
+        })
     }
 
     /// The last bytes of a file.
@@ -121,6 +155,14 @@ impl Media {
         }
         Ok(end)
     }
+}
+
+/// Why there is nothing of what is behind a URL.
+enum NotFetched {
+    /// Its server may do better in a moment.
+    Passing(&'static str),
+    /// For this reason.
+    For(Error),
 }
 
 /// The id in a reference to one of our files, whatever stands behind it; `None` of any other URL.

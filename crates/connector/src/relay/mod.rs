@@ -35,6 +35,7 @@ use angelia_contract::descriptor::Descriptor;
 use angelia_core::clock;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::limit::LogThrottle;
+use angelia_core::media::FileId;
 use angelia_core::memory::Memory;
 use angelia_core::once::Heard;
 use angelia_core::ports::Ports;
@@ -42,6 +43,7 @@ use angelia_core::ports::log::LogState;
 use angelia_platforms::webchat::Hub;
 use axum::Router;
 use axum::routing::get;
+use hashlink::LruCache;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -77,6 +79,8 @@ pub(crate) struct Relay {
     egress: Arc<Egress>,
     /// Files, if there is a place for them.
     media: Option<Arc<Media>>,
+    /// Files of which it was told that they are missing.
+    missing_told: Mutex<LruCache<FileId, ()>>,
     /// The address of this server, and whether it speaks TLS itself.
     public_url: String,
     speaks_tls: bool,
@@ -115,6 +119,7 @@ impl Relay {
             bots: parts.bots.clone(),
             egress,
             media,
+            missing_told: told::nobody_told(),
             public_url: options.public_url.clone(),
             speaks_tls: options.speaks_tls,
             wake: parts.wake.clone(),

@@ -6,10 +6,20 @@ use angelia_contract::source::Source;
 use angelia_core::directory::BotKey;
 use angelia_core::egress::{Goal, Sender, Target};
 use angelia_core::identity::GatewayRecord;
-use angelia_core::media::Brought;
+use angelia_core::media::{Attached, Brought, FileId};
 use angelia_core::own_words::OwnWords;
 use angelia_core::ports::log::OpenTurn;
+use hashlink::LruCache;
+use parking_lot::Mutex;
 use std::sync::Arc;
+
+/// Files of which it was told that they are missing; of the one longest ago it may be told again.
+const REMEMBERED: usize = 1_024;
+
+/// Of which files it was told, on this node since its start.
+pub(super) fn nobody_told() -> Mutex<LruCache<FileId, ()>> {
+    Mutex::new(LruCache::new(REMEMBERED))
+}
 
 impl Relay {
     /// Tells somebody, once, that the agent was cut off while it worked and has not answered.
@@ -24,22 +34,26 @@ impl Relay {
         self.tell(record, bot, turn, message_id, OwnWords::Held);
     }
 
-    /// Tells somebody that files of theirs did not reach the agent.
-    pub(super) fn tell_missing(
+    /// Tells somebody that files of theirs did not reach the agent: once of each, however often it is
+    /// looked for, on another socket or with what was said next.
+    pub(super) fn tell_missing<'a>(
         &self,
         record: &Arc<GatewayRecord>,
-        bot: &BotKey,
+        key: &BotKey,
         source: &Source,
-        files: &[Brought],
+        files: impl Iterator<Item = (&'a Attached, &'a Brought)>,
     ) {
-        let missing = |wanted: bool| {
-            files
-                .iter()
-                .any(|file| matches!(file, Brought::Missing { too_large, .. } if *too_large == wanted))
-        };
-        let bot = self.bots.position(bot);
-        for (words, is_so) in [(OwnWords::FileTooLarge, missing(true)), (OwnWords::FileLost, missing(false))]
-        {
+        let (mut large, mut lost) = (false, false);
+        for (file, brought) in files {
+            let Brought::Missing { too_large, .. } = brought else { continue };
+            let instance = record.instance.0.to_string();
+            let about = FileId::named(&[&instance, &key.platform, &key.bot, &source.chat_id, &file.at]);
+            if self.missing_told.lock().insert(about, ()).is_none() {
+                *(if *too_large { &mut large } else { &mut lost }) = true;
+            }
+        }
+        let bot = self.bots.position(key);
+        for (words, is_so) in [(OwnWords::FileTooLarge, large), (OwnWords::FileLost, lost)] {
             if is_so {
                 let target = Target { chat_id: source.chat_id.clone(), thread_id: source.thread_id.clone() };
                 let reply_to = source.message_id.clone().unwrap_or_default();

@@ -55,6 +55,7 @@ impl Node {
             admin_token: Secret::new(ADMIN_TOKEN).into(),
             wake_allow_http: false,
             wake_allow: Vec::new(),
+            file_sources: Vec::new(),
             webchat: true,
             platforms: Vec::new(),
             egress: EgressTimings::default(),

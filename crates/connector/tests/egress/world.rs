@@ -148,6 +148,7 @@ impl World {
             admin_token: Secret::new(ADMIN_TOKEN).into(),
             wake_allow_http: false,
             wake_allow: Vec::new(),
+            file_sources: Vec::new(),
             webchat: true,
             platforms: vec![platform.clone()],
             egress: timings,

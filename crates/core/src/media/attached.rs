@@ -85,6 +85,11 @@ pub fn has_files(body: &[u8]) -> bool {
     memmem::find(body, MARK).is_some()
 }
 
+/// How many files an entry's event has, without reading it.
+pub fn count_files(body: &[u8]) -> usize {
+    memmem::find_iter(body, MARK).count()
+}
+
 fn origin(row: &Media) -> Option<Origin> {
     row.extra.get(ORIGIN).and_then(|value| Origin::deserialize(value).ok())
 }
@@ -206,6 +211,7 @@ mod tests {
         let body = |event: &Event| serde_json::to_vec(event).unwrap();
         assert!(has_files(&body(&event("", 1))));
         assert!(!has_files(&body(&event("\"angelia_file\":", 0))));
+        assert_eq!([0, 1, 3].map(|files| count_files(&body(&event("\"angelia_file\":", files)))), [0, 1, 3]);
         assert!(!has_files(b"") && !has_files(b"\"a") && !has_files(br#""an":"ang""#));
         let names: Vec<_> = attached(&event("", 2)).into_iter().map(|file| file.at).collect();
         assert_eq!(names, ["secret-0", "secret-1"]);

@@ -2,7 +2,7 @@
 //! room's agent, from an agent to a room. Its bytes stay where they are, and it gets one more name.
 
 use super::kept::{admit, find, touch, usage};
-use super::{FileId, Holder, KeptFile};
+use super::{FileId, Holder, KeptFile, TENANT_FILES};
 use crate::error::Result;
 use crate::records::View;
 use crate::records::rows::FileRow;
@@ -30,7 +30,8 @@ pub struct Handed {
 /// Hands a file on; `None` if nobody of that tenant has it like this.
 pub(super) fn hand_on(view: &mut View<'_>, handed: &Handed) -> Result<Option<KeptFile>> {
     let Handed { file, from, tenant, to, named, called, kept_for } = handed;
-    if find(view, named, to)?.is_some() {
+    // One that is past its time and not swept yet counts still.
+    if view.get::<FileRow>((named.as_str(),))?.is_some_and(|row| row.holder == *to) {
         touch(view, named, *kept_for)?;
         return Ok(find(view, named, to)?.map(|(file, _)| file));
     }
@@ -38,7 +39,7 @@ pub(super) fn hand_on(view: &mut View<'_>, handed: &Handed) -> Result<Option<Kep
         return Ok(None);
     };
     let mut usage = usage(view, tenant)?;
-    admit(&usage)?;
+    admit(&usage, TENANT_FILES)?;
     usage.files += 1;
     view.put(&usage);
     let file = KeptFile { name: called.clone().unwrap_or(file.name), ..file };

@@ -5,7 +5,7 @@
 //! finds and removes; one that is younger than [`ORPHAN_AFTER`] may be about to get its row.
 
 use super::handed::{hand_on, keep_longer};
-use super::{FileId, Handed, KEPT_FOR, TENANT_FILES};
+use super::{FileId, Handed, KEPT_FOR};
 use crate::clock::UnixMillis;
 use crate::error::{Error, Kind, Result};
 use crate::inbox::InstanceId;
@@ -80,7 +80,9 @@ pub struct NewFile {
     pub name: String,
     /// What it is.
     pub media_type: String,
-    /// The most a tenant may have.
+    /// The most a tenant may have with it: so many files,
+    pub tenant_files: u64,
+    /// and so many bytes.
     pub tenant_bytes: u64,
     /// For how long it is kept.
     pub kept_for: Duration,
@@ -224,7 +226,7 @@ fn keep(view: &mut View<'_>, new: &NewFile) -> Result<Stored> {
     }
     let same = view.find::<BlobRow>(BY_HASH, (&*new.tenant, &*new.hash))?.into_iter().next();
     let mut usage = usage(view, &new.tenant)?;
-    admit(&usage)?;
+    admit(&usage, new.tenant_files)?;
     usage.files += 1;
     let known = same.is_some();
     let blob = match same {
@@ -245,9 +247,9 @@ fn keep(view: &mut View<'_>, new: &NewFile) -> Result<Stored> {
     Ok(Stored { file: file.clone(), known })
 }
 
-/// Whether a tenant may have one more file.
-pub(super) fn admit(usage: &TenantFilesRow) -> Result<()> {
-    if usage.files.unsigned_abs() < TENANT_FILES {
+/// Whether a tenant that may have `most` files may have one more.
+pub(super) fn admit(usage: &TenantFilesRow, most: u64) -> Result<()> {
+    if usage.files.unsigned_abs() < most {
         return Ok(());
     }
     Err(full("has as many files as it may"))

@@ -25,7 +25,8 @@ mod ogg;
 mod range;
 
 pub use attached::{
-    Attached, Brought, Handing, Origin, album, attach, attached, below, hand_over, has_files, readable_size,
+    Attached, Brought, Handing, Origin, album, attach, attached, below, count_files, hand_over, has_files,
+    readable_size,
 };
 pub use chunks::{BlobKey, CHUNK_BYTES, SEALED_CHUNK_BYTES, Span, sealed_bytes, span};
 pub use handed::Handed;

@@ -2,7 +2,9 @@
 
 use angelia_core::error::Kind;
 use angelia_core::inbox::InstanceId;
-use angelia_core::media::{FileId, Handed, Holder, KEPT_FOR, MediaStore, NewFile, TENANT_BYTES, TenantFiles};
+use angelia_core::media::{
+    FileId, Handed, Holder, KEPT_FOR, MediaStore, NewFile, TENANT_BYTES, TENANT_FILES, TenantFiles,
+};
 use angelia_core::records::Records;
 use std::time::Duration;
 
@@ -17,6 +19,7 @@ fn new(tenant: &str, instance: i64, hash: &str, size: u64) -> NewFile {
         size,
         name: "map.png".into(),
         media_type: "image/png".into(),
+        tenant_files: TENANT_FILES,
         tenant_bytes: TENANT_BYTES,
         kept_for: KEPT_FOR,
     }
@@ -64,6 +67,18 @@ async fn a_tenant_has_no_more_than_it_may(records: &(impl Records + ?Sized)) {
     records.keep_file(NewFile { tenant_bytes: 250, ..new("bolt", 2, "h3", 1) }).await.unwrap();
 }
 
+/// As for those whom nobody invited: they leave the rest to the others.
+async fn who_may_have_a_part_takes_no_more_than_that(records: &(impl Records + ?Sized)) {
+    let part = |hash: &str| NewFile { tenant_files: 2, ..new("acme", 1, hash, 1) };
+    records.keep_file(part("h1")).await.unwrap();
+    records.keep_file(part("h2")).await.unwrap();
+    for hash in ["h3", "h1"] {
+        let full = records.keep_file(part(hash)).await.unwrap_err();
+        assert_eq!(full.kind(), Kind::TooMany, "known bytes are a file as well: {full}");
+    }
+    records.keep_file(new("acme", 1, "h3", 1)).await.unwrap();
+}
+
 async fn what_is_not_past_its_time_stays(records: &(impl Records + ?Sized)) {
     let file = new("acme", 1, "h1", 100);
     let stored = records.keep_file(file.clone()).await.unwrap();
@@ -99,6 +114,28 @@ async fn a_file_is_handed_on_within_its_tenant(records: &(impl Records + ?Sized)
     assert_eq!(records.tenant_files("bolt").await.unwrap(), TenantFiles::default());
 }
 
+/// Upkeep comes now and then: what is past its time counts until it was there.
+async fn what_is_past_its_time_and_handed_on_again_counts_once(records: &(impl Records + ?Sized)) {
+    let file = new("acme", 1, "h1", 100);
+    records.keep_file(file.clone()).await.unwrap();
+    let soon = Duration::from_millis(100);
+    let handed = Handed {
+        file: file.file,
+        from: file.holder,
+        tenant: "acme".into(),
+        to: Holder::Room("lab".into()),
+        named: FileId::named(&["one"]),
+        called: None,
+        kept_for: soon,
+    };
+    records.hand_on(handed.clone()).await.unwrap().unwrap();
+    // Fixed pause: until it is past its time.
+    tokio::time::sleep(2 * soon).await;
+    assert_eq!(records.use_file(&handed.named, &handed.to).await.unwrap(), None);
+    assert!(records.hand_on(handed).await.unwrap().is_some());
+    assert_eq!(records.tenant_files("acme").await.unwrap(), TenantFiles { files: 2, bytes: 100 });
+}
+
 async fn some_files_are_kept_for_longer(records: &(impl Records + ?Sized)) {
     let soon = Duration::from_millis(300);
     let short = |hash: &str| NewFile { kept_for: soon, ..new("acme", 1, hash, 100) };
@@ -117,10 +154,12 @@ async fn some_files_are_kept_for_longer(records: &(impl Records + ?Sized)) {
 
 on_every_engine!(
     a_file_is_handed_on_within_its_tenant,
+    what_is_past_its_time_and_handed_on_again_counts_once,
     some_files_are_kept_for_longer,
     a_file_is_there_for_whom_it_was_meant,
     the_same_bytes_are_kept_once_within_a_tenant,
     a_tenant_has_no_more_than_it_may,
+    who_may_have_a_part_takes_no_more_than_that,
     what_is_not_past_its_time_stays,
 );
 

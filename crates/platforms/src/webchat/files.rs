@@ -28,7 +28,7 @@ use std::time::Duration;
 angelia_contract::limits! {
     /// A message with its pictures; more are a message of their own.
     const MAX_FILES: usize = 8, count "files of one line of the web chat";
-    /// A few sentences.
+    /// A few sentences. Longer ones are cut off.
     const MAX_ALT: usize = 500, count "characters that say what a picture shows";
     /// What a page sends and shows at a time; further ones are refused with 429.
     const TRANSFERS_EACH: usize = 8, count "files on their way at a time for one web-chat key";

@@ -11,7 +11,8 @@ fn a_bucket_is_named_by_its_url_and_asked_with_a_key() {
     let secret = File::new("media-secret", "hunter2\n");
     let text = format!(
         "[media]\nurl = \"s3://files/of/angelia/\"\nendpoint = \"http://10.0.0.7:9000\"\nregion = \"eu-west-3\"\n\
-         access_key_id = \"AKIA1\"\nsecret_access_key = {{ file = {:?} }}\ntenant_bytes = \"5GiB\"",
+         access_key_id = \"AKIA1\"\nsecret_access_key = {{ file = {:?} }}\ntenant_bytes = \"5GiB\"\n\
+         source_networks = [\"10.1.0.0/16\"]",
         secret.0.display()
     );
     let config = load("media", &text, &[]).unwrap();
@@ -20,6 +21,7 @@ fn a_bucket_is_named_by_its_url_and_asked_with_a_key() {
     assert_eq!((&*bucket.region, &*bucket.access_key_id), ("eu-west-3", "AKIA1"));
     assert_eq!(bucket.endpoint.as_ref().unwrap().as_str(), "http://10.0.0.7:9000/");
     assert_eq!(bucket.secret_access_key.expose(), "hunter2");
+    assert_eq!(config.media.source_networks, ["10.1.0.0/16".parse().unwrap()]);
     assert_eq!((config.media.tenant_bytes, TENANT_BYTES), (5 << 30, 1 << 30));
     let printed = config.print();
     assert!(printed.contains("\nurl = \"s3://files/of/angelia\"\n"), "{printed}");

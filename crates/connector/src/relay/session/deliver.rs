@@ -17,6 +17,7 @@ use angelia_core::ports::HintKind;
 use angelia_core::ports::log::{Claimed, OpenTurn, Ownership, Settlement};
 use angelia_core::turns::Line;
 use angelia_platforms::webchat;
+use std::sync::Arc;
 
 /// Entries remembered as done on this socket: a few times what is read at once.
 const REMEMBERED: usize = 4 * PAGE.count;
@@ -197,9 +198,13 @@ impl Session {
     /// is not being left alone and of a conversation in which no turn is open.
     fn next_entry(&mut self, now: Mono) -> Option<Next> {
         let mut stuck: Vec<Seq> = Vec::new();
+        // Whose files are not here, nor on their way: what was said behind them waits as well.
+        let mut in_line: Vec<Arc<str>> = Vec::new();
         loop {
             let ahead = self.backlog.front_ahead().filter(|entry| !self.is_too_soon(entry));
-            let held = |entry: &Entry| self.is_left_alone(entry) || stuck.contains(&entry.seq);
+            let held = |entry: &Entry| {
+                self.is_left_alone(entry) || stuck.contains(&entry.seq) || in_line.contains(&entry.chat_id)
+            };
             let ahead = ahead.filter(|entry| !stuck.contains(&entry.seq)).map(|entry| (None, entry));
             let first = || self.backlog.first(held).map(|(place, entry)| (Some(place), entry));
             let (place, entry) = ahead.or_else(first)?;
@@ -207,6 +212,7 @@ impl Session {
                 let entry = entry.clone();
                 stuck.push(entry.seq);
                 self.bring_files(&entry);
+                in_line.push(entry.chat_id);
                 continue;
             }
             let (form, bytes, seq) = (self.form(entry), entry.body.len(), entry.seq);

@@ -9,18 +9,28 @@ use angelia_core::media::{Brought, FileId, Handing, attached, hand_over, has_fil
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Entries whose files are brought at a time.
-const AT_ONCE: usize = 4;
+/// Entries of one bot whose files are brought at a time: a provider that stands still holds up no other.
+const AT_ONCE_OF_BOT: usize = 4;
+/// The same of all.
+const AT_ONCE: usize = 16;
 /// Those that were brought and not pushed yet. Of one that is forgotten they are found again.
 const REMEMBERED: usize = 64;
 
 /// An entry as it was when its files were asked for.
 pub(super) type Version = (Seq, u32);
 
+/// Something of an entry that is waited for.
+struct Coming {
+    version: Version,
+    chat_id: Arc<str>,
+    /// Whose provider is asked; nobody's, while the rest of an album is waited for.
+    asked: Option<BotKey>,
+}
+
 /// Files on their way to this socket.
 #[derive(Default)]
 pub(super) struct Files {
-    coming: Vec<(Version, Arc<str>)>,
+    coming: Vec<Coming>,
     here: VecDeque<(Version, Vec<Brought>)>,
     /// Entries whose albums were waited for.
     collected: VecDeque<Seq>,
@@ -29,17 +39,27 @@ pub(super) struct Files {
 impl Files {
     /// Whether files of a chat are on their way.
     pub(super) fn holds(&self, chat_id: &str) -> bool {
-        self.coming.iter().any(|(_, chat)| **chat == *chat_id)
+        self.coming.iter().any(|coming| *coming.chat_id == *chat_id)
+    }
+
+    /// Whether a bot's provider may be asked for those of one more entry.
+    fn may_bring(&self, bot: &BotKey) -> bool {
+        let asked = || self.coming.iter().filter_map(|coming| coming.asked.as_ref());
+        asked().count() < AT_ONCE && asked().filter(|asked| *asked == bot).count() < AT_ONCE_OF_BOT
+    }
+
+    fn forget(&mut self, version: Version) {
+        self.coming.retain(|coming| coming.version != version);
     }
 
     /// Something of an entry is waited for: its chat is left alone.
     pub(super) fn expect(&mut self, version: Version, chat_id: &Arc<str>) {
-        self.coming.push((version, chat_id.clone()));
+        self.coming.push(Coming { version, chat_id: chat_id.clone(), asked: None });
     }
 
     /// Its album was waited for.
     pub(super) fn collected(&mut self, version: Version) {
-        self.coming.retain(|(known, _)| *known != version);
+        self.forget(version);
         if self.collected.len() >= REMEMBERED {
             self.collected.pop_front();
         }
@@ -62,7 +82,7 @@ impl Files {
 
     /// Takes what came; an entry that is pushed by then has no more use for it.
     fn came(&mut self, version: Version, files: Vec<Brought>) {
-        self.coming.retain(|(known, _)| *known != version);
+        self.forget(version);
         if self.here.len() >= REMEMBERED {
             self.here.pop_front();
         }
@@ -84,11 +104,8 @@ impl Session {
     /// Has the files of an entry brought, unless they are on their way or others are first.
     pub(super) fn bring_files(&mut self, entry: &Entry) {
         let version = (entry.seq, entry.revision);
-        let is_coming = self.files.coming.iter().any(|(known, _)| *known == version);
-        let Some(media) = self.relay.media.clone() else { return };
-        if is_coming || self.files.coming.len() >= AT_ONCE {
-            return;
-        }
+        let is_coming = self.files.coming.iter().any(|coming| coming.version == version);
+        let Some(media) = self.relay.media.clone().filter(|_| !is_coming) else { return };
         // What cannot be read is found out when it is pushed.
         let Ok(event) = serde_json::from_slice::<Event>(&entry.body) else {
             return self.files.came(version, Vec::new());
@@ -96,13 +113,18 @@ impl Session {
         if self.waits_for_album(entry, &event) {
             return;
         }
-        self.files.expect(version, &entry.chat_id);
-        let (relay, record) = (self.relay.clone(), self.record.clone());
         let bot = BotKey::new(&entry.platform, &entry.bot);
+        if !self.files.may_bring(&bot) {
+            return;
+        }
+        let chat_id = entry.chat_id.clone();
+        self.files.coming.push(Coming { version, chat_id, asked: Some(bot.clone()) });
+        let (relay, record) = (self.relay.clone(), self.record.clone());
         self.jobs.push(Box::pin(async move {
             let adapter = relay.bots.position(&bot).map(|bot| &*relay.bots[bot]);
-            let files = media.bring(&record.tenant, record.instance, adapter, &attached(&event)).await;
-            relay.tell_missing(&record, &bot, &event.source, &files);
+            let wanted = attached(&event);
+            let files = media.bring(&record.tenant, record.instance, adapter, &wanted).await;
+            relay.tell_missing(&record, &bot, &event.source, wanted.iter().zip(&files));
             Done::Files(version, files)
         }));
     }

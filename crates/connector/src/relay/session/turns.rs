@@ -4,6 +4,7 @@
 
 use super::deliver::or_later;
 use super::{Done, PeerProfile, Phase, RETRY, Session};
+use crate::media::FILES_OF_EVENT;
 use crate::relay::Relay;
 use crate::telemetry::Counter;
 use angelia_contract::event::Event;
@@ -12,6 +13,7 @@ use angelia_core::clock::{self, Mono};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::inbox::{Entry, Permit, Seq};
+use angelia_core::media::count_files;
 use angelia_core::ports::log::{Joined, Ownership, Stretch, TurnNote};
 use angelia_core::store::PageSize;
 use angelia_core::turns::{
@@ -257,6 +259,16 @@ impl Session {
     }
 
     fn join_lines(&mut self, conversation: &ConversationKey, entries: &[Entry], now: Mono) {
+        // The files of one event come together. Lines with further ones are the next.
+        let mut files = 0;
+        let fits = |entry: &&Entry| {
+            files += count_files(&entry.body);
+            files <= FILES_OF_EVENT
+        };
+        let entries = &entries[..entries.iter().take_while(fits).count().max(1)];
+        if let [one] = entries {
+            return self.push_held(conversation, one, now);
+        }
         let bodies: Vec<_> = entries.iter().map(|entry| entry.body.clone()).collect();
         let Some(body) = join(&bodies) else { return self.push_held(conversation, &entries[0], now) };
         let lines: Vec<(Seq, u32)> = entries.iter().map(|entry| (entry.seq, entry.revision)).collect();
