@@ -98,6 +98,7 @@ mod hermes_0_19_0 {
     stories_since_0_18!();
     tell! {
         lines_before_a_mention_and_replies_reach_the_model: context();
+        a_file_is_a_link_that_works_and_then_ends: link();
         joins_a_demo_by_what_its_page_shows: join(script("join.mjs").as_path());
     }
 }

@@ -24,6 +24,7 @@ mod platforms {
     mod egress_world;
     mod file_sources;
     mod files_in;
+    mod files_newer;
     mod files_out;
     mod files_waiting;
     mod flood;

@@ -92,6 +92,21 @@ impl Person {
         id.unwrap_or_else(|| panic!("no message_id in {answer}")).to_owned()
     }
 
+    /// Sends a file, as the page does, and says something with it.
+    ///
+    /// # Panics
+    ///
+    /// When the server does not take it.
+    pub async fn say_with(&self, text: &str, (name, media_type): (&str, &str), file: &'static [u8]) {
+        let ask = self.client.post(format!("{}/files", self.base)).bearer_auth(&self.key).body(file);
+        let ask = ask.header("Content-Type", media_type).header("X-File-Name", name);
+        let sent: Value = ask.send().await.expect("an answer").json().await.expect("JSON");
+        assert!(sent["id"].is_string(), "the file is not taken: {sent}");
+        let said = json!({ "text": text, "client_id": text, "files": [{ "id": sent["id"] }] });
+        let answer = self.post("messages", &said).await;
+        assert!(answer["message_id"].is_string(), "{answer}");
+    }
+
     async fn tell(&self, text: &str) -> Value {
         // The text is unique in a test, so it also serves as the client's id.
         self.post("messages", &json!({"text": text, "client_id": text})).await

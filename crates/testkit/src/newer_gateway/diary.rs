@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::files::Fetched;
+
 /// Something that the model was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
@@ -52,6 +54,7 @@ pub(super) struct Diary(Mutex<Pages>);
 #[derive(Debug, Default)]
 struct Pages {
     given: Vec<Given>,
+    fetched: Vec<Fetched>,
     stalls: Vec<Duration>,
     ends: Vec<End>,
     sockets: usize,
@@ -65,6 +68,14 @@ struct Pages {
 impl Diary {
     pub(super) fn gave(&self, given: Given) {
         self.pages().given.push(given);
+    }
+
+    pub(super) fn fetched(&self, file: Fetched) {
+        self.pages().fetched.push(file);
+    }
+
+    pub(super) fn all_fetched(&self) -> Vec<Fetched> {
+        self.pages().fetched.clone()
     }
 
     /// A stall counts from its begin: a test may be over before it is.

@@ -1,7 +1,7 @@
 //! What a stand-in knows, and how it asks its connector for something.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use angelia_contract::action::{Action, ActionResult, Metadata};
@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::diary::Diary;
+use super::files::Home;
 use super::link::Order;
 use super::settings::Settings;
 
@@ -73,6 +74,8 @@ struct State {
 pub(super) struct Gateway {
     pub(super) settings: Settings,
     pub(super) diary: Diary,
+    /// Whom it asks for files.
+    pub(super) home: OnceLock<Home>,
     ready_at: Instant,
     state: Mutex<State>,
 }
@@ -80,7 +83,7 @@ pub(super) struct Gateway {
 impl Gateway {
     pub(super) fn new(settings: Settings) -> Self {
         let ready_at = Instant::now() + settings.starts_for;
-        Self { settings, diary: Diary::default(), ready_at, state: Mutex::default() }
+        Self { settings, diary: Diary::default(), home: OnceLock::new(), ready_at, state: Mutex::default() }
     }
 
     /// How long it is still about to start.

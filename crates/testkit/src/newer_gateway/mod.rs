@@ -20,6 +20,8 @@
 //!   question is a plain `send`, and the next text is the answer;
 //! - `/stop` and `/new` in mid-turn end it, without a last mark, and make it deaf
 //!   for 35 s;
+//! - files that come with an event are fetched by the reader, before the event is acknowledged;
+//!   one that its agent sends is uploaded, and then sent with its reference and no words;
 //! - a message that comes again is dropped and acknowledged;
 //! - where it streams, an answer grows as drafts, each waited for, and comes as a
 //!   message behind them; without drafts, or once one is refused, as a first `send`
@@ -29,6 +31,7 @@
 //! it dials again after a second. What it did is kept for tests to judge.
 
 mod diary;
+mod files;
 mod gateway;
 mod link;
 mod reader;
@@ -55,11 +58,13 @@ use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, USER_AGENT};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 pub use diary::{End, Given, Turns};
-pub use settings::{ASKS_BACK, NEEDS_APPROVAL, Settings, USES_EVERYTHING};
+pub use files::{DRAWING, Fetched};
+pub use settings::{ASKS_BACK, DRAWS, NEEDS_APPROVAL, Settings, USES_EVERYTHING};
 
 use crate::connector::Credentials;
 use crate::process::eventually;
 use crate::socket::now;
+use files::Home;
 use gateway::Gateway;
 use link::Order;
 
@@ -87,6 +92,7 @@ impl NewerGateway {
     /// When the connector does not let it in.
     pub async fn start(url: &str, credentials: &Credentials, settings: Settings) -> Self {
         let gateway = Arc::new(Gateway::new(settings));
+        let _ = gateway.home.set(Home { url: url.to_owned(), credentials: credentials.clone() });
         let life = tokio::spawn(live(Arc::clone(&gateway), url.to_owned(), credentials.clone()));
         let this = Self { gateway, life };
         let described = || this.gateway.is_described().then_some(());
@@ -97,6 +103,11 @@ impl NewerGateway {
     /// Everything the model was given so far, in order.
     pub fn given(&self) -> Vec<Given> {
         self.gateway.diary.given()
+    }
+
+    /// The files it fetched, in order.
+    pub fn fetched(&self) -> Vec<Fetched> {
+        self.gateway.diary.all_fetched()
     }
 
     /// What was new to the model in a chat, line by line: texts may come joined.

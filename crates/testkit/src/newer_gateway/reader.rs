@@ -12,6 +12,7 @@ use angelia_contract::line::LineBuffer;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
+use super::files;
 use super::gateway::{Gateway, Nudge, send};
 use super::turn::{Turn, about};
 
@@ -55,6 +56,7 @@ async fn take(gateway: &Arc<Gateway>, Inbound { event, buffer_id, .. }: Inbound)
         resolve(gateway, &event, press);
         None
     } else {
+        files::fetch(gateway, &event).await;
         dispatch(gateway, event).await
     };
     if let Some(buffer_id) = buffer_id {

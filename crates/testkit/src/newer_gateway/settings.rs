@@ -12,6 +12,9 @@ pub const ASKS_BACK: &str = "asks-back";
 /// works, a thread, a note that it takes back.
 pub const USES_EVERYTHING: &str = "uses-everything";
 
+/// What a message must contain for the agent to send a picture.
+pub const DRAWS: &str = "draws-something";
+
 /// The platforms it says hello for, and what its operator and its version made of it.
 #[derive(Clone, Debug)]
 pub struct Settings {

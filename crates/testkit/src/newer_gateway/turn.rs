@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::diary::Given;
 use super::gateway::{Gateway, Nudge, metadata, send};
-use super::settings::{ASKS_BACK, NEEDS_APPROVAL, USES_EVERYTHING};
+use super::settings::{ASKS_BACK, DRAWS, NEEDS_APPROVAL, USES_EVERYTHING};
 
 /// Fixed pause: so often it shows that it is at work.
 const TYPING_EVERY: Duration = Duration::from_secs(2);
@@ -137,6 +137,9 @@ impl Turn {
                 Err(end) => return self.wind_up(end).await,
             }
             *typing = self.typing();
+        }
+        if text.contains(DRAWS) {
+            self.draw().await;
         }
         if text.contains(USES_EVERYTHING) {
             self.use_everything().await;
