@@ -3,7 +3,7 @@
 //! With `ANGELIA_TEST_CLUSTER=2` in the environment every [`Connector`](crate::connector::Connector)
 //! is two processes on one PostgreSQL and one Redis. The one a test sees takes no leases: it has the
 //! address, the data directory, the log and the admin API that the test uses, so gateways, webhooks
-//! and people come to it. The other one, in the folder `bots` below, has all leases: it reads the
+//! and people come to it. Files rest in a bucket. The other one, in the folder `bots` below, has all leases: it reads the
 //! bots and makes their calls. They start and end together. A server whose test gives it a store or a
 //! key of its own stays alone.
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use angelia_services::{Postgres, Redis};
+use angelia_services::{Postgres, Redis, S3};
 use tokio::time::{Instant, sleep};
 
 use crate::connector::serve;
@@ -34,6 +34,9 @@ const NO_BOTS: &str = "bots = false";
 /// What a server that belongs to a cluster has in common with the others.
 const OF_A_CLUSTER: [&str; 4] = ["[store]", "[bus]", "[keys]", "[cluster]"];
 
+/// Where nodes have their files in common.
+const MEDIA: &str = "[media]";
+
 /// Whether every server is two nodes.
 pub fn are_asked_for() -> bool {
     std::env::var(ASKED).is_ok()
@@ -47,7 +50,13 @@ pub(crate) fn asked(folder: &Path, lines: &str) -> Option<String> {
         return None;
     }
     fs::create_dir_all(folder).expect("create the server's folder");
-    Some(format!("{lines}\n{}[cluster]\n{NO_BOTS}\n", shared(folder)))
+    let shared = shared(folder);
+    // What a test says of files stands in the section that names the bucket.
+    let (lines, own) = match lines.split_once(&format!("{MEDIA}\n")) {
+        Some((before, own)) => (before, own),
+        None => (lines, ""),
+    };
+    Some(format!("{lines}\n{MEDIA}\n{}{own}\n{shared}[cluster]\n{NO_BOTS}\n", bucket(folder)))
 }
 
 /// The node that a test does not see.
@@ -93,6 +102,22 @@ impl OtherNode {
             sleep(POLL).await;
         }
     }
+}
+
+/// Where both nodes have their files: in one bucket, below the name of their database.
+fn bucket(folder: &Path) -> String {
+    let s3 = S3::shared().expect("a bucket");
+    let (secret, store) = (folder.join("bucket.secret"), folder.join("cluster.store"));
+    fs::write(&secret, s3.secret_access_key()).expect("write the bucket's key");
+    let store = fs::read_to_string(store).expect("read which database it is");
+    let name = store.split('?').next().and_then(|url| url.rsplit('/').next()).unwrap_or_default();
+    format!(
+        "url = \"s3://{}/{name}\"\nendpoint = {:?}\naccess_key_id = {:?}\nsecret_access_key = {{ file = {:?} }}\n",
+        S3::BUCKET,
+        s3.endpoint(),
+        s3.access_key_id(),
+        secret.display().to_string()
+    )
 }
 
 /// What both nodes have; a server that is started again in a folder finds its database.
