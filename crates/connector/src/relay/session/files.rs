@@ -3,11 +3,13 @@
 
 use super::{Done, Session};
 use angelia_contract::event::Event;
+use angelia_core::clock::{self, Mono};
 use angelia_core::directory::BotKey;
 use angelia_core::inbox::{Entry, EntryKind, Seq};
 use angelia_core::media::{Brought, FileId, Handing, attached, hand_over, has_files};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Entries of one bot whose files are brought at a time: a provider that stands still holds up no other.
 const AT_ONCE_OF_BOT: usize = 4;
@@ -15,6 +17,9 @@ const AT_ONCE_OF_BOT: usize = 4;
 const AT_ONCE: usize = 16;
 /// Those that were brought and not pushed yet. Of one that is forgotten they are found again.
 const REMEMBERED: usize = 64;
+/// An entry that waits for longer has its files found once more, which keeps them for longer: they are
+/// there a day after that.
+const FRESH: Duration = Duration::from_secs(6 * 3_600);
 
 /// An entry as it was when its files were asked for.
 pub(super) type Version = (Seq, u32);
@@ -31,7 +36,7 @@ struct Coming {
 #[derive(Default)]
 pub(super) struct Files {
     coming: Vec<Coming>,
-    here: VecDeque<(Version, Vec<Brought>)>,
+    here: VecDeque<(Version, Vec<Brought>, Mono)>,
     /// Entries whose albums were waited for.
     collected: VecDeque<Seq>,
 }
@@ -70,14 +75,15 @@ impl Files {
         self.collected.contains(&seq)
     }
 
-    fn knows(&self, entry: &Entry) -> bool {
-        self.here.iter().any(|(known, _)| *known == (entry.seq, entry.revision))
+    fn knows(&self, entry: &Entry, now: Mono) -> bool {
+        let version = (entry.seq, entry.revision);
+        self.here.iter().any(|(known, _, at)| *known == version && now.since(*at) < FRESH)
     }
 
     fn of(&self, entry: &Entry) -> &[Brought] {
         let version = (entry.seq, entry.revision);
-        let found = self.here.iter().find(|(known, _)| *known == version);
-        found.map_or(&[], |(_, files)| files)
+        let found = self.here.iter().find(|(known, ..)| *known == version);
+        found.map_or(&[], |(_, files, _)| files)
     }
 
     /// Takes what came; an entry that is pushed by then has no more use for it.
@@ -86,11 +92,12 @@ impl Files {
         if self.here.len() >= REMEMBERED {
             self.here.pop_front();
         }
-        self.here.push_back((version, files));
+        self.here.retain(|(known, ..)| *known != version);
+        self.here.push_back((version, files, clock::mono()));
     }
 
     pub(super) fn pushed(&mut self, seq: Seq) {
-        self.here.retain(|((known, _), _)| *known != seq);
+        self.here.retain(|((known, _), ..)| *known != seq);
     }
 }
 
@@ -98,7 +105,7 @@ impl Session {
     /// Whether files of an entry have to be here before it is pushed, and are not.
     pub(super) fn lacks_files(&self, entry: &Entry) -> bool {
         let has = self.relay.media.is_some() && entry.kind == EntryKind::Message && has_files(&entry.body);
-        has && !self.files.knows(entry)
+        has && !self.files.knows(entry, clock::mono())
     }
 
     /// Has the files of an entry brought, unless they are on their way or others are first.
