@@ -7,8 +7,8 @@ const QUOTED: usize = 160;
 /// What would be markup if it were quoted as it is.
 const MARKUP: &[char] = &['\\', '`', '*', '_', '[', ']', '<', '>', '&', '~', '|', '#'];
 
-/// What the server writes under a message with files.
-const ATTACHED: &str = "[Attached, but not relayed:";
+/// With what the line begins that the server writes under a message with files.
+const ATTACHED: [&str; 5] = ["[photo ", "[voice ", "[audio ", "[video ", "[document "];
 
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,8 @@ impl Topic {
         if heard.text.starts_with('/') {
             return Self::Command;
         }
-        if heard.text.contains(ATTACHED) {
+        let under = heard.text.lines().last().unwrap_or_default();
+        if ATTACHED.iter().any(|sign| under.starts_with(sign)) {
             return Self::Files;
         }
         if heard.reply.is_some() {
@@ -151,8 +152,8 @@ pub(super) fn say(topic: Topic, heard: &Heard<'_>) -> String {
              disk before the server said thank you, and so is this. Before you go: {tip}"
         ),
         Topic::Files => format!(
-            "You attached something. So far only the **names and sizes** of files go along with a message, not \
-             what is in them, and the agent is told so: that is the line in brackets.\n\n{tip}"
+            "You attached something. A real agent gets it **byte for byte**, and may send pictures, sound and \
+             documents back. I only read the line in brackets that stands below your words.\n\n{tip}"
         ),
         Topic::Other => other(heard, tip),
     };
@@ -253,7 +254,7 @@ mod tests {
             ("show me streaming", Topic::Streaming),
             ("Markdown please", Topic::Markdown),
             ("thanks", Topic::Thanks),
-            ("look [Attached, but not relayed: a.png (7 bytes)]", Topic::Files),
+            ("look\n[photo a.png: a cat] [document b.pdf]", Topic::Files),
             ("What is the way to the sky?", Topic::Other),
         ];
         let mut answers = std::collections::BTreeSet::new();

@@ -12,10 +12,14 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 
 /// Nothing but our own files, and nobody may put the page into a frame. Scripts
-/// are files: what is written in a message never runs.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
-                      connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
-                      frame-ancestors 'none'";
+/// are files: what is written in a message never runs. Pictures and sound that were
+/// sent are shown from addresses the page makes itself, `blob:`, and run nowhere.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+                      media-src blob:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
+/// Whoever records a voice message is asked by their browser first. A phone's camera
+/// hands over a picture as any file, and needs no permission of ours.
+const PERMISSIONS: &str = "camera=(), microphone=(self), geolocation=()";
 
 /// Files of the page: their names, and what is in them.
 macro_rules! files {
@@ -29,14 +33,25 @@ const FILES: &[(&str, &str)] = &files![
     "index.html",
     "announce.js",
     "api.js",
+    "attach.css",
+    "attach.js",
+    "attachments.js",
+    "blobs.js",
     "commands.css",
     "commands.js",
     "composer.js",
+    "dimensions.js",
     "draft.js",
+    "files.css",
+    "files.js",
+    "filestore.js",
     "frame.css",
     "guide.js",
     "keys.js",
+    "kinds.js",
     "legs.js",
+    "lightbox.css",
+    "lightbox.js",
     "line.css",
     "line.js",
     "lines.js",
@@ -44,6 +59,7 @@ const FILES: &[(&str, &str)] = &files![
     "main.js",
     "memory.js",
     "outbox.js",
+    "recorder.js",
     "room.js",
     "rooms.js",
     "sheets.js",
@@ -53,6 +69,8 @@ const FILES: &[(&str, &str)] = &files![
     "style.css",
     "talk.css",
     "talk.js",
+    "turns.js",
+    "uploads.js",
     "welcome.js",
     "words.js",
     "work.js",
@@ -86,7 +104,7 @@ fn serve(name: &str, headers: &HeaderMap) -> Response {
         (REFERRER_POLICY, "no-referrer"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-        (HeaderName::from_static("permissions-policy"), "camera=(), microphone=(), geolocation=()"),
+        (HeaderName::from_static("permissions-policy"), PERMISSIONS),
     ]
     .into_response();
     if let Ok(tag) = tag.parse() {
@@ -143,6 +161,9 @@ mod tests {
         let response = serve(INDEX, &HeaderMap::new());
         let policy = response.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(policy.contains("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+        let of = |what: &str| policy.split("; ").find(|part| part.starts_with(what));
+        assert_eq!(of("script-src"), Some("script-src 'self'"), "no script has a blob: address");
+        assert!(of("frame-src").is_none() && of("object-src").is_none() && of("worker-src").is_none());
         for (name, text) in FILES.iter().filter(|(name, _)| name.ends_with(".html")) {
             for inline in ["<script>", " style=\"", " onclick=", "<style>"] {
                 assert!(!text.contains(inline), "{inline} in {name}");

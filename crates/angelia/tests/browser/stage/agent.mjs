@@ -12,6 +12,7 @@ export class Agent {
   /** Dials in with `{ url, id, secret }`, and perhaps tells its commands. */
   static async dial(credentials, command_manifest) {
     const agent = new Agent();
+    agent.credentials = credentials;
     agent.inbound = [];
     agent.interrupts = 0;
     agent.results = new Map();
@@ -82,6 +83,30 @@ export class Agent {
   rename(event, message_id, thread_name) {
     const { chat_id } = event.source;
     return this.#act({ op: 'thread_rename', chat_id, message_id, thread_name, metadata: {} });
+  }
+
+  /** Sends a file in the chat of `event`: uploaded with the token of the socket, then named. */
+  async sendFile(event, media_kind, { name, type, bytes }, content = '') {
+    const { url } = this.credentials;
+    const headers = { authorization: `Bearer ${token(this.credentials)}`, 'content-type': type };
+    const answer = await fetch(`${url}/relay/media`, {
+      method: 'POST',
+      // As bytes, and without what no header carries.
+      headers: { ...headers, 'x-media-filename': Buffer.from(name.replaceAll(/[\0-\x1f\x7f]/g, '')).toString('latin1') },
+      body: bytes,
+    });
+    if (!answer.ok) throw new Error(`the file was refused: ${answer.status} ${await answer.text()}`);
+    const source_url = `${url}/relay/media/${(await answer.json()).id}`;
+    const { chat_id } = event.source;
+    const action = { op: 'send_media', chat_id, media_kind, source_url, content, reply_to: event.message_id };
+    return (await this.#act({ ...action, metadata: within(event) })).message_id;
+  }
+
+  /** Fetches a file that came with a message. */
+  async fetchFile(url) {
+    const answer = await fetch(url, { headers: { authorization: `Bearer ${token(this.credentials)}` } });
+    if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
+    return Buffer.from(await answer.arrayBuffer());
   }
 
   edit(event, message_id, content) {

@@ -30,6 +30,14 @@ export class Person {
     return this.#ask('messages', { text, client_id: crypto.randomUUID(), ...more });
   }
 
+  /** Sends a file; a message names what this answers. */
+  async file({ name, type, bytes }) {
+    const headers = { ...this.headers, 'content-type': type, 'x-file-name': encodeURIComponent(name.toWellFormed()) };
+    const answer = await fetch(`${this.room}/files`, { method: 'POST', headers, body: bytes });
+    if (!answer.ok) throw new Error(`the file: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  }
+
   story(id) {
     return this.#ask(`messages/${id}/story`);
   }

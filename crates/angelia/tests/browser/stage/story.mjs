@@ -79,6 +79,11 @@ class Stage {
     return chat;
   }
 
+  /** Something else to be cleared away. */
+  clear(act) {
+    this.#clearing.push(act);
+  }
+
   async #picture(name) {
     const folder = process.env.ANGELIA_FAILURES;
     mkdirSync(folder, { recursive: true });

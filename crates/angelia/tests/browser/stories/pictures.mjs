@@ -11,7 +11,7 @@ import { story } from '../stage/story.mjs';
 
 const ROOT = fileURLToPath(new URL('../../../../../', import.meta.url));
 const STILL = 1_500;
-const PICTURES = ['demo.png', 'demo-dark.png', 'phone.png', 'held.png', 'held-dark.png', 'rich.png', 'rich-phone.png'];
+const PICTURES = ['demo.png', 'demo-dark.png', 'phone.png', 'held.png', 'held-dark.png', 'rich.png', 'rich-phone.png', 'files.png', 'files-dark.png'];
 
 story('the README has its pictures', async () => {
   for (const name of PICTURES) {

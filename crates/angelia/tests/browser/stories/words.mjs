@@ -21,25 +21,6 @@ const TRICKS = [
 /** Turns everything after it around, if it is let. */
 const TURN = '\u202e';
 
-/** Whether these words inside an element run from left to right on the screen. */
-function runsForward(locator, words) {
-  return locator.evaluate((element, words) => {
-    const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
-    for (let node; (node = walker.nextNode());) {
-      const start = node.data.indexOf(words);
-      if (start < 0) continue;
-      const left = (offset) => {
-        const range = document.createRange();
-        range.setStart(node, offset);
-        range.setEnd(node, offset + 1);
-        return range.getBoundingClientRect().left;
-      };
-      return left(start) < left(start + 2);
-    }
-    throw new Error(`no “${words}” in ${element.textContent}`);
-  }, words);
-}
-
 /** Nothing of what was written became part of the page. */
 async function harmless(chat) {
   const found = await chat.page.evaluate(() => ({
@@ -111,45 +92,4 @@ story('the server answers hostile words with its own policy', async (stage) => {
   assert.match(policy, /style-src 'self'(;|$)/);
   assert.equal(answer.headers.get('x-content-type-options'), 'nosniff');
   assert.equal(answer.headers.get('referrer-policy'), 'no-referrer');
-});
-
-story('files are named, not relayed, and stay so after a reload', async (stage) => {
-  const room = await stage.room();
-  const agent = await stage.agent(room.gateway);
-  const chat = await (await stage.open(room.link)).ready();
-  const files = [
-    { name: 'plan.pdf', mimeType: 'application/pdf', buffer: Buffer.alloc(23_400) },
-    {
-      name: `<img src=x onerror="window.hacked=1">${TURN}fdp.exe`,
-      mimeType: 'text/plain',
-      buffer: Buffer.from('x'),
-    },
-    { name: 'unwanted.txt', mimeType: 'text/plain', buffer: Buffer.from('x') },
-  ];
-  const chosen = chat.page.waitForEvent('filechooser');
-  await chat.find('attach').click();
-  await (await chosen).setFiles(files);
-  const chips = chat.page.locator('form').getByTestId('file');
-  await until('three chips', async () => (await chips.count()) === 3);
-  assert.match(await chips.first().innerText(), /plan\.pdf.*23 KB.*not relayed/s);
-  await chips.filter({ hasText: 'unwanted.txt' }).getByRole('button').click();
-  await until('two chips', async () => (await chips.count()) === 2);
-  await chat.say('here is the plan');
-  const event = await agent.next();
-  assert.match(event.text, /plan\.pdf/, 'the agent learns the name');
-  assert.doesNotMatch(event.text, /unwanted/);
-  assert.deepEqual(event.media_urls, []);
-  const looked = async () => {
-    const line = chat.saying('here is the plan');
-    await until('two files with the line', async () => (await line.getByTestId('file').count()) === 2);
-    assert.match(await line.getByTestId('file').first().innerText(), /plan\.pdf.*23 KB.*not relayed/s);
-    assert.ok(
-      await runsForward(line.getByTestId('file').last(), 'not relayed'),
-      'a turned name turns nothing else',
-    );
-    await harmless(chat);
-  };
-  await looked();
-  await chat.page.reload();
-  await looked();
 });

@@ -1,16 +1,16 @@
-// Where people write: text, an answer to a line, names of files. What is half
+// Where people write: text, an answer to a line, files, their voice. What is half
 // written survives a reload.
 
+import { takeFiles } from "./attach.js";
+import { Attachments, attachElsewhere } from "./attachments.js";
 import { CommandMenu } from "./commands.js";
 import { handle } from "./keys.js";
 import { excerpt } from "./line.js";
 import { drop, keep, recall } from "./memory.js";
-import { fileWords, make } from "./words.js";
+import { Recorder } from "./recorder.js";
 
-/** The server's limits. */
+/** The server's limit. */
 const MOST_CHARACTERS = 8_000;
-const MOST_FILES = 8;
-const LONGEST_NAME = 200;
 /** From here on the writer sees how much is left. */
 const NEARLY = 7_500;
 
@@ -20,7 +20,6 @@ export class Composer {
   #room = null;
   #thread = null;
   #reply = null;
-  #files = [];
 
   /** `parts` are the elements, `onSend({ text, reply_to, files })` takes a line. */
   constructor(parts, onSend) {
@@ -36,22 +35,27 @@ export class Composer {
       this.reply(null);
       this.field.focus();
     });
-    this.attach.addEventListener("click", () => this.picker.click());
-    this.picker.addEventListener("change", () => {
-      this.#add(this.picker.files);
-      this.picker.value = "";
+    const { files: list, fileNote, field } = parts;
+    this.attached = new Attachments({ list, note: fileNote, field }, () => this.#changed());
+    // Where nobody can write, nothing is taken.
+    takeFiles(parts, (files, told) => this.form.hidden || this.attached.add(files, told));
+    this.recorder = new Recorder(this.recording, {
+      where: () => this.#room && this.#name,
+      tell: (words) => this.attached.tell(words),
+      onRecorded: (file, place) => this.#recorded(file, place),
     });
-    this.#takeDropped();
   }
 
   /** Turns to a room, or a thread of it, and what was half written there. */
   open(room, thread = null) {
+    // What is being spoken stays where it was begun.
+    const before = this.#room && this.#name;
     this.#room = room;
     this.#thread = thread;
+    if (before !== this.#name) this.recorder.finish();
     const draft = recall(this.#name, {});
     this.field.value = draft.text ?? "";
-    this.#files = draft.files ?? [];
-    this.#showFiles();
+    this.attached.open(draft.files ?? []);
     this.menu.open(room);
     this.reply(draft.reply ?? null);
   }
@@ -72,6 +76,10 @@ export class Composer {
     this.replyBar.hidden = !line;
     if (line) this.replyText.textContent = `Replying to ${this.#room.nameOf(line)}: ${this.#reply.text}`;
     this.#changed();
+  }
+
+  get #files() {
+    return this.attached.files;
   }
 
   get isEmpty() {
@@ -97,6 +105,8 @@ export class Composer {
       ? `${(length - MOST_CHARACTERS).toLocaleString()} characters too many: shorten it, or send it in parts`
       : `${(MOST_CHARACTERS - length).toLocaleString()} characters left`;
     this.send.disabled = tooLong || (!text.trim() && !this.#files.length);
+    // On a narrow screen what is not needed makes way.
+    this.form.classList.toggle("begun", !this.send.disabled);
     if (text || this.#files.length || this.#reply) {
       keep(this.#name, { text, files: this.#files, reply: this.#reply });
     } else drop(this.#name);
@@ -124,55 +134,23 @@ export class Composer {
       reply_to: this.#reply?.message_id ?? null,
       files: this.#files,
     };
+    // It is written down as a line before it is no draft any more: something refers to its files all the time.
+    this.onSend(line);
     this.field.value = "";
-    this.#files = [];
-    this.#showFiles();
+    this.attached.clear();
     this.reply(null);
     this.field.focus();
-    this.onSend(line);
   }
 
-  #add(files) {
-    const named = [...files].map(({ name, size, type }) => ({
-      name: [...name].slice(-LONGEST_NAME).join(""),
-      size,
-      type: type || "application/octet-stream",
-    }));
-    this.#files = [...this.#files, ...named].slice(0, MOST_FILES);
-    this.#showFiles();
-    this.#changed();
-  }
-
-  #showFiles() {
-    this.files.hidden = this.fileNote.hidden = !this.#files.length;
-    this.files.replaceChildren(
-      ...this.#files.map((file, at) => {
-        const remove = make("button.remove", { type: "button", "aria-label": `Remove ${file.name}` }, "×");
-        remove.addEventListener("click", () => {
-          this.#files = this.#files.toSpliced(at, 1);
-          this.#showFiles();
-          this.#changed();
-          this.field.focus();
-        });
-        return make("li.chip", { "data-testid": "file" }, fileWords(file), remove);
-      }),
-    );
-  }
-
-  #takeDropped() {
-    const carriesFiles = (event) => event.dataTransfer?.types.includes("Files");
-    const over = (event) => {
-      if (!carriesFiles(event)) return;
-      event.preventDefault();
-      this.dropZone.classList.toggle("dropping", event.type !== "drop" && event.type !== "dragleave");
-      if (event.type === "drop") this.#add(event.dataTransfer.files);
-    };
-    for (const kind of ["dragenter", "dragover", "dragleave", "drop"])
-      this.dropZone.addEventListener(kind, over);
-    this.field.addEventListener("paste", (event) => {
-      if (!event.clipboardData?.files.length) return;
-      event.preventDefault();
-      this.#add(event.clipboardData.files);
+  /** Somebody spoke, perhaps in a conversation that is not open any more. */
+  #recorded(file, place) {
+    if (this.#room && place === this.#name) {
+      this.attached.add([file], "", { voice: true });
+      return this.field.focus();
+    }
+    attachElsewhere(file, { voice: true }, (spoken) => {
+      const draft = recall(place, {});
+      keep(place, { ...draft, files: [...(draft.files ?? []), spoken] });
     });
   }
 }

@@ -1,18 +1,21 @@
 // One line of the conversation.
 
-import { dayOf, fileWords, make, momentOf, timeOf } from "./words.js";
+import { showFiles } from "./files.js";
+import { heard } from "./kinds.js";
+import { lacksFiles } from "./outbox.js";
+import { dayOf, icon, make, momentOf, timeOf } from "./words.js";
 
 /** Lines of one person so close together are one thing said. */
 const BREATH = 5 * 60_000;
 
 let count = 0;
 
-/** What a line says, on one row and without the signs of Markdown. */
+/** What a line says, on one row and without the signs of Markdown, and what came with it. */
 export function spoken({ text, html, files }) {
   const words = html
     ? new DOMParser().parseFromString(html.replaceAll("</", " </"), "text/html").body.textContent
     : text;
-  return words.replace(/\s+/g, " ").trim() || (files?.[0]?.name ?? "");
+  return [words.replace(/\s+/g, " ").trim(), ...(files ?? []).map(heard)].filter(Boolean).join(" · ");
 }
 
 /** What a reader sees of a line that somebody answers. */
@@ -80,18 +83,6 @@ function act(name, label, path) {
   return button;
 }
 
-/** A drawn sign. */
-export function icon(path) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("viewBox", "0 0 24 24");
-  svg.setAttribute("aria-hidden", "true");
-  svg.setAttribute("class", "icon");
-  const stroke = document.createElementNS(svg.namespaceURI, "path");
-  stroke.setAttribute("d", path);
-  svg.append(stroke);
-  return svg;
-}
-
 /** Writes a line into its element. Only what changed is touched. */
 export function fillLine(element, item, room) {
   const { parts: part } = element;
@@ -112,10 +103,10 @@ export function fillLine(element, item, room) {
   part.text.classList.toggle("only-name", item.from_agent && item.text === item.thread_name);
   if (!same(before.marks, item.marks)) marks(part.marks, item.marks ?? []);
   thread(part.thread, room.thread(item.message_id));
-  if (before.files?.length !== item.files?.length) files(part.files, item.files ?? []);
+  if (!same(before.files, item.files)) showFiles(part.files, item.files ?? [], room);
   if (!same(before.buttons, item.buttons)) choices(element, item.buttons ?? []);
   quote(element, room);
-  const told = ["state", "why", "edited", "held"].every((key) => before[key] === item[key]);
+  const told = ["state", "why", "edited", "held", "files"].every((key) => same(before[key], item[key]));
   if (!told) state(element, item, room);
   // What has no id yet cannot be answered.
   part.acts.hidden = !item.message_id;
@@ -133,11 +124,6 @@ export function words(element, { from_agent, text, html }) {
   if (from_agent && html != null) element.innerHTML = html;
   else element.textContent = text;
   for (const link of element.querySelectorAll("a[href]")) link.target = "_blank";
-}
-
-function files(list, all) {
-  list.hidden = !all.length;
-  list.replaceChildren(...all.map((file) => make("li", { "data-testid": "file" }, fileWords(file))));
 }
 
 const same = (one, other) => JSON.stringify(one ?? []) === JSON.stringify(other ?? []);
@@ -212,10 +198,15 @@ function stateWords(item, room) {
   const mine = room.isMine(item);
   if (item.held)
     return [make("span", {}, "Waits until the agent has finished"), mine ? again("hurry", "Send now") : ""];
+  const stop = lacksFiles(item) ? again("cancel", "Stop sending") : "";
   const said = {
-    sending: ["Sending…"],
-    kept: [item.note ? `Kept, and tried again: ${item.note}` : "Kept until the connection is back"],
-    failed: [`Not sent: ${item.why}`, again("retry", "Try again"), again("discard", "Discard")],
+    sending: ["Sending…", stop],
+    kept: [item.note ? `Kept, and tried again: ${item.note}` : "Kept until the connection is back", stop],
+    failed: [
+      `Not sent: ${item.why}`,
+      again("retry", item.stopped ? "Send it after all" : "Try again"),
+      again("discard", "Discard"),
+    ],
     undelivered: [`Reached no agent: ${item.why}`],
     stored: [tick(), item.edited ? "Edited" : ""],
   }[item.state];
@@ -254,4 +245,5 @@ function reach(element, can) {
   element.tabIndex = can ? 0 : -1;
   element.classList.toggle("current", can);
   for (const button of element.querySelectorAll(".act, .quote")) button.tabIndex = can ? 0 : -1;
+  for (const { view } of element.parts.files.children) view.reach(can);
 }

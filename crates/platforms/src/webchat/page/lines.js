@@ -50,7 +50,7 @@ export class Lines {
     this.#byClient.clear();
     this.list.replaceChildren();
     this.#current = null;
-    const items = this.#items;
+    const items = this.items;
     this.#hidden = Math.max(0, items.length - AT_FIRST);
     this.earlier.hidden = this.#hidden === 0;
     for (const item of items.slice(this.#hidden)) this.put(item);
@@ -59,7 +59,8 @@ export class Lines {
     this.toEnd();
   }
 
-  get #items() {
+  /** All that is said here, also what is not drawn. */
+  get items() {
     return this.#room.shown.filter((item) => this.#isHere(item));
   }
 
@@ -91,6 +92,11 @@ export class Lines {
       this.#makeCurrent(element);
     this.#regroup ||= requestAnimationFrame(() => this.#group());
     return element;
+  }
+
+  /** So much of a file has gone. */
+  progress(key, part) {
+    for (const { parts } of this.list.children) parts.files.views?.get(key)?.progress(part);
   }
 
   /** Tells of something new at the end, if the reader is elsewhere. */
@@ -153,7 +159,7 @@ export class Lines {
     const fromEnd = this.box.scrollHeight - this.box.scrollTop;
     // Counted anew: lines may have gone since.
     const oldest = this.#oldest() || Infinity;
-    const hidden = this.#items.filter((item) => item.place < oldest);
+    const hidden = this.items.filter((item) => item.place < oldest);
     this.#hidden = Math.max(0, hidden.length - AT_FIRST);
     for (const item of hidden.slice(this.#hidden)) this.#draw(item);
     this.earlier.hidden = this.#hidden === 0;
@@ -221,7 +227,7 @@ export class Lines {
 
   #clicked(event) {
     const element = event.target.closest(".line");
-    if (!element || event.target.closest("a")) return;
+    if (!element || event.target.closest("a, audio, video")) return;
     const button = event.target.closest("[data-act]");
     const act = button?.dataset.act;
     if (act === "jump") this.jump(element.item.reply_to);

@@ -1,14 +1,15 @@
 // Puts the page together: which rooms there are, and which one is open.
 
+import { sweep } from "./filestore.js";
+import { SIGNS } from "./kinds.js";
 import { forget, handle, held, inherit, takeFromAddress } from "./keys.js";
-import { icon } from "./line.js";
 import { keep, onElsewhere, onForgetful, recall } from "./memory.js";
 import { Room } from "./room.js";
 import { RoomList } from "./rooms.js";
 import { Sheets } from "./sheets.js";
 import { Talk } from "./talk.js";
 import { Welcome } from "./welcome.js";
-import { make } from "./words.js";
+import { icon, make } from "./words.js";
 
 /** How often rooms that are not open are looked at. */
 const LOOK = 15_000;
@@ -25,6 +26,8 @@ draw(
   "attach",
   "m20 11-8.5 8.500a5 5 0 0 1-7-7L13 4a3.3 3.3 0 0 1 4.7 4.700l-8.5 8.500a1.7 1.7 0 0 1-2.4-2.400L14.5 7",
 );
+draw("camera", "M4 8h3l2-3h6l2 3h3v11H4zM12 10a3.500 3.500 0 1 1 0 7 3.500 3.500 0 0 1 0-7");
+draw("record", SIGNS.voice);
 draw("send", "M5 12h13M12 5l7 7-7 7");
 
 const sheets = new Sheets(
@@ -158,6 +161,7 @@ function askToForget(room) {
   by("forget-yes").onclick = () => {
     by("forget").close();
     forget(room.key);
+    sweep();
     arrive();
     // What had the focus is gone.
     if (!rooms.size) by("welcome-head").focus();
@@ -190,7 +194,7 @@ by("skip").addEventListener("click", (event) => {
   talk.composer.focus();
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || event.isComposing || by("forget").open) return;
+  if (event.key !== "Escape" || event.isComposing || document.querySelector("dialog[open]")) return;
   if (sheets.close()) return;
   if (!talk.composer.replying) return talk.thread && talk.leaveThread();
   talk.composer.reply(null);
@@ -216,3 +220,4 @@ setInterval(lookAround, LOOK);
 onForgetful(() => (by("tab-only").hidden = false));
 
 arrive(takeFromAddress());
+sweep();

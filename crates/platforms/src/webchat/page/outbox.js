@@ -4,8 +4,10 @@
 // a thing twice.
 
 import { Refused, ask, inRoom } from "./api.js";
+import { unshelve } from "./filestore.js";
 import { handle } from "./keys.js";
 import { drop, keep, names, recall } from "./memory.js";
+import { Uploads } from "./uploads.js";
 
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 15_000;
@@ -18,7 +20,7 @@ export function newId() {
   );
 }
 
-/** The outbox of one key. `onChange(item)` hears of every step of an item. */
+/** The outbox of one key. `onChange(item)` hears of every step of an item, `onProgress(item)` of its files. */
 export class Outbox {
   #items = new Map();
   #running = false;
@@ -27,9 +29,10 @@ export class Outbox {
   #closed = false;
 
   /** `room()` is the room's name once it is known, `stillOpen()` asks whether the key opens it. */
-  constructor({ key, room, onChange, onTaken, stillOpen }) {
+  constructor({ key, room, onChange, onProgress, onTaken, stillOpen }) {
     Object.assign(this, { key, room, onChange, onTaken, stillOpen });
     this.prefix = `outbox.${handle(key)}.`;
+    this.uploads = new Uploads({ key, room, onProgress });
     this.reread();
   }
 
@@ -42,6 +45,7 @@ export class Outbox {
   close() {
     this.#closed = true;
     clearTimeout(this.#timer);
+    for (const item of this.items) this.uploads.stop(item);
   }
 
   /** Looks at what the tabs keep together: another one may have added or sent some. */
@@ -52,10 +56,12 @@ export class Outbox {
       const known = item && this.#items.get(item.client_id);
       if (!item || (known && known.why === item.why)) continue;
       this.#items.set(item.client_id, { ...item, state: item.why ? "failed" : "kept" });
+      if (known && item.why) this.uploads.stop(item);
       this.onChange(this.#items.get(item.client_id));
     }
     for (const [id, item] of this.#items) {
       if (kept.has(this.prefix + id)) continue;
+      this.uploads.stop(item);
       this.#items.delete(id);
       this.onChange({ ...item, state: "gone" });
     }
@@ -81,7 +87,7 @@ export class Outbox {
   retry(id) {
     const item = this.#items.get(id);
     if (!item) return;
-    this.#set({ ...item, why: undefined, state: "sending" });
+    this.#set({ ...item, why: undefined, stopped: undefined, state: "sending" });
     this.send();
   }
 
@@ -89,8 +95,17 @@ export class Outbox {
   discard(id) {
     const item = this.#items.get(id);
     if (!item) return;
+    this.uploads.stop(item);
     this.#remove(item);
     this.onChange({ ...item, state: "gone" });
+  }
+
+  /** Stops sending a line whose files are on their way. It stays, to be sent after all or discarded. */
+  cancel(id) {
+    const item = this.#items.get(id);
+    if (!item || item.why || !lacksFiles(item)) return;
+    this.#set({ ...item, state: "failed", why: "you stopped it", stopped: true });
+    this.uploads.stop(item);
   }
 
   /** The line came back with the stream, whatever became of the answer. */
@@ -120,12 +135,15 @@ export class Outbox {
   }
 
   async #post(item) {
-    const { client_id, text, reply_to, files, thread } = item;
-    const body = { text, client_id };
-    if (reply_to) body.reply_to = reply_to;
-    if (files?.length) body.files = files;
-    if (thread) body.thread = thread;
     try {
+      if (lacksFiles(item)) item = await this.#sendFiles(item);
+      // Another tab said it, or its writer changed their mind.
+      if (!item || item.why) return true;
+      const { client_id, text, reply_to, files, thread } = item;
+      const body = { text, client_id };
+      if (reply_to) body.reply_to = reply_to;
+      if (files?.length) body.files = files.map(({ id, alt, voice }) => ({ id, alt: alt || undefined, voice }));
+      if (thread) body.thread = thread;
       const answer = await ask(inRoom(this.room(), "messages"), { key: this.key, method: "POST", body });
       if (this.#closed) return false;
       this.#pause = FIRST_PAUSE;
@@ -138,9 +156,34 @@ export class Outbox {
     }
   }
 
+  /** Sends the files that a line lacks, each once: what is up stays up over reloads and other faults. */
+  async #sendFiles({ client_id }) {
+    const sent = (key, id) => {
+      const item = this.#items.get(client_id);
+      if (!item) return;
+      const files = item.files.map((file) => (file.key === key ? { ...file, id, up: Date.now() } : file));
+      this.#set({ ...item, files, state: item.why ? "failed" : "sending" });
+    };
+    const { files } = this.#items.get(client_id);
+    const isMissing = (key) => {
+      const elsewhere = recall(this.prefix + client_id)?.files?.find((file) => file.key === key)?.id;
+      if (elsewhere) sent(key, elsewhere);
+      return !elsewhere;
+    };
+    await this.uploads.send(files, isMissing, sent);
+    return this.#items.get(client_id);
+  }
+
   async #refused(item, error) {
     if (this.#closed) return false;
-    if (!this.#items.has(item.client_id)) return true;
+    item = this.#items.get(item.client_id);
+    // Discarded, or stopped: what stands behind it goes on.
+    if (!item || item.why) return true;
+    if (error.status === 404 && item.files?.some(({ id }) => id) && !item.again) {
+      // What nothing was said with goes after a day. The bytes are still here.
+      this.#set({ ...item, files: item.files.map(({ id, ...file }) => file), again: true });
+      return true;
+    }
     if (error instanceof Refused && !error.passes && error.status !== 401) {
       this.#set({ ...item, state: "failed", why: error.message });
       return true;
@@ -168,6 +211,10 @@ export class Outbox {
 
   #remove(item) {
     this.#items.delete(item.client_id);
+    unshelve((item.files ?? []).flatMap(({ key }) => key ?? []));
     drop(this.prefix + item.client_id);
   }
 }
+
+/** Whether there are files of a line that the server has not got. */
+export const lacksFiles = ({ files }) => !!files?.some(({ id }) => !id);

@@ -1,7 +1,7 @@
 // One room, as this browser knows it: its lines, what waits to be sent, and
 // whether its agent is there. Shows nothing; whoever shows it listens.
 
-import { ask, inRoom } from "./api.js";
+import { ask, download, inRoom } from "./api.js";
 import { handle, learn } from "./keys.js";
 import { keep, recall } from "./memory.js";
 import { Outbox } from "./outbox.js";
@@ -48,6 +48,7 @@ export class Room extends EventTarget {
       key,
       room: () => this.name,
       onChange: (item) => queueMicrotask(() => this.#waits(item)),
+      onProgress: (key, part) => this.#tell("progress", { key, part }),
       onTaken: (item, answer) => this.#wasTaken(item, answer),
       stillOpen: () => this.#stillOpen(),
     });
@@ -248,6 +249,17 @@ export class Room extends EventTarget {
   press(messageId, option) {
     const path = inRoom(this.name, `messages/${encodeURIComponent(messageId)}/press`);
     return ask(path, { key: this.key, method: "POST", body: { option } });
+  }
+
+  /** The bytes of a file. A key that does not open it any more is looked at, as with every request. */
+  async file({ id, size }, options) {
+    const path = inRoom(this.name, `files/${encodeURIComponent(id)}`);
+    try {
+      return await download(path, { ...options, key: this.key, size });
+    } catch (error) {
+      if (error.status === 401) this.#stillOpen();
+      throw error;
+    }
   }
 
   story(messageId) {

@@ -1,7 +1,6 @@
 // The list of rooms this browser has keys for.
 
-import { icon } from "./line.js";
-import { make } from "./words.js";
+import { icon, make } from "./words.js";
 
 /** Whether a room's agent is there, in words. */
 export const agentWords = (room) => {

@@ -4,6 +4,7 @@ import { Announcer } from "./announce.js";
 import { Composer } from "./composer.js";
 import { Draft } from "./draft.js";
 import { Guide } from "./guide.js";
+import { Lightbox } from "./lightbox.js";
 import { Lines } from "./lines.js";
 import { agentMark, agentWords } from "./rooms.js";
 import { Story, sameLine } from "./story.js";
@@ -57,6 +58,8 @@ export class Talk {
         discard: ({ client_id }) => this.#room.outbox.discard(client_id),
         // What is held goes by itself as soon as the agent has stopped.
         hurry: () => by("stop").disabled || this.#stop(),
+        cancel: ({ client_id }) => this.#room.outbox.cancel(client_id),
+        file: (item, button) => this.#file(button),
         press: (item, button) => this.#press(item, button),
         thread: ({ message_id }) => this.enter(message_id),
         seen: () => this.look(),
@@ -70,6 +73,16 @@ export class Talk {
       send: by("send"),
       attach: by("attach"),
       picker: by("picker"),
+      camera: by("camera"),
+      shooter: by("shooter"),
+      recording: {
+        button: by("record"),
+        bar: by("recording"),
+        time: by("recording-time"),
+        status: by("recording-status"),
+        done: by("recording-done"),
+        discard: by("recording-discard"),
+      },
       files: by("files"),
       fileNote: by("file-note"),
       replyBar: by("reply-bar"),
@@ -78,6 +91,7 @@ export class Talk {
       count: by("count"),
       dropZone: by("talk"),
     };
+    this.lightbox = new Lightbox();
     this.composer = new Composer(parts, (line) => this.#say(line));
     by("stop").addEventListener("click", () => this.#stop());
     by("thread-back").addEventListener("click", () => this.leaveThread());
@@ -105,6 +119,7 @@ export class Talk {
     on("gone", ({ line }) => this.lines.remove(line));
     on("waits", (item) => this.#waits(item));
     on("taken", (item) => this.#taken(item));
+    on("progress", ({ key, part }) => this.lines.progress(key, part));
     on("held", (item) => this.#held(item));
     on("typing", ({ thread, words }) => this.#isHere(thread) && this.work.typed(words));
     on("draft", ({ thread }) => this.#isHere(thread) && this.#drafted());
@@ -303,6 +318,7 @@ export class Talk {
     by("revoked-unknown").hidden = !!room.name;
     by("revoked-guest").hidden = by("revoked-enter").hidden = !room.guest;
     by("compose").hidden = room.revoked;
+    if (room.revoked) this.composer.recorder.finish();
     this.guide.show(room);
     this.#empty(!by("lines").children.length);
     if (room.revoked) for (const item of room.shown) if (!item.message_id) this.lines.put(item);
@@ -341,6 +357,13 @@ export class Talk {
     write(stop, stopping ? "Stopping…" : "Stop");
     if (focused && (stop.hidden || stop.disabled)) this.composer.focus();
     write(by("typing"), typing ? words || `${this.#room.spokenOf} is at work` : "");
+  }
+
+  /** A button of a file. A picture opens among all those that are shown. */
+  #file(button) {
+    const { view } = button.closest(".file");
+    if (button.dataset.does !== "open") return view.press(button.dataset.does);
+    this.lightbox.open(this.#room, this.lines.items, view.file);
   }
 
   /** Answers a question of the agent. The line itself shows what was chosen, to everybody. */

@@ -1,4 +1,4 @@
-// Times and sizes, in words people use.
+// Times and sizes, in words people use, and what words are put into.
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const second = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
@@ -35,10 +35,6 @@ export function sizeOf(bytes) {
   return `${size < 10 && units[0] !== "bytes" ? size.toFixed(1) : Math.round(size)} ${units[0]}`;
 }
 
-/** A file, in words. Its name keeps to itself, whichever way it is written. */
-export const fileWords = ({ name, size }) =>
-  make("span", {}, make("bdi", {}, name), ` · ${sizeOf(size ?? 0)} · not relayed yet`);
-
 /** Makes an element: `make("p.note", { title }, child, "text")`. */
 export function make(kind, props = {}, ...children) {
   const [tag, ...classes] = kind.split(".");
@@ -52,4 +48,16 @@ export function make(kind, props = {}, ...children) {
   }
   element.append(...children.filter((child) => child != null));
   return element;
+}
+
+/** A drawn sign. */
+export function icon(path) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
+  svg.setAttribute("class", "icon");
+  const stroke = document.createElementNS(svg.namespaceURI, "path");
+  stroke.setAttribute("d", path);
+  svg.append(stroke);
+  return svg;
 }
