@@ -38,6 +38,10 @@ export class Person {
     return answer.json();
   }
 
+  async commands() {
+    return (await this.#ask('commands')).commands;
+  }
+
   story(id) {
     return this.#ask(`messages/${id}/story`);
   }

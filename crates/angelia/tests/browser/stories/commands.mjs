@@ -36,6 +36,8 @@ const shut = (chat) => until('the menu to close', async () => !(await menu(chat)
 async function typing(stage, settings = {}, commands = COMMANDS) {
   const room = await stage.room();
   const agent = await stage.agent(room.gateway, commands);
+  // They are kept a moment after the agent was greeted.
+  await until('its commands', async () => !commands?.length || (await room.api.commands()).length > 0);
   const chat = await (await stage.open(room.link, settings)).ready();
   return { room, agent, chat };
 }

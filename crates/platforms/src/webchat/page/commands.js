@@ -107,7 +107,8 @@ export class CommandMenu {
       const { commands } = await ask(inRoom(room.name, "commands"), { key: room.key });
       if (room !== this.#room) return;
       this.#known = commands;
-      this.#knownAt = Date.now();
+      // An agent that has just come may not have said yet what it knows.
+      this.#knownAt = commands.length ? Date.now() : -Infinity;
       if (this.#typed !== null && this.field.value !== this.#settled && document.activeElement === this.field)
         this.#show(this.#typed);
     } catch {
