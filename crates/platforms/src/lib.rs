@@ -47,4 +47,5 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Web chat", webchat::DRAFT_LIMITS),
     ("Web chat", webchat::SEND_LIMITS),
     ("Web chat", webchat::VISIT_LIMITS),
+    ("Files", kit::upload::LIMITS),
 ];

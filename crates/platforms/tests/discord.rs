@@ -6,6 +6,8 @@
 mod answers;
 #[path = "discord/edge.rs"]
 mod edge;
+#[path = "discord/files.rs"]
+mod files;
 #[path = "discord/interactions.rs"]
 mod interactions;
 #[path = "discord/lifeline.rs"]

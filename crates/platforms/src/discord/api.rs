@@ -2,7 +2,7 @@
 
 use super::api_error::{ApiError, OutageBackoff, read_error, wait_of};
 use crate::arrival_window::ArrivalWindow;
-use crate::kit::{self, Answer, Client, Provider};
+use crate::kit::{self, Answer, Client, ErrorKind, Provider, Uploads};
 use crate::nodes::Nodes;
 use crate::platform::{OutgoingFile, Reach};
 use angelia_core::clock;
@@ -12,7 +12,7 @@ use angelia_core::limit::{Gcra, Rate};
 use angelia_core::secret::Secret;
 use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use reqwest::multipart::Form;
+use reqwest::multipart::{Form, Part};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
@@ -63,6 +63,7 @@ pub(super) struct Api {
     calls_per_second: u16,
     others: Others,
     arrivals: ArrivalWindow,
+    uploads: Uploads,
     backoff: OutageBackoff,
     /// Whether Discord does not take the token any more. No call is made then:
     /// those that are refused count against the address of this server.
@@ -155,7 +156,18 @@ impl Api {
             (CALLS_PER_SECOND, ARRIVALS_PER_SECOND)
         };
         let (arrivals, revoked) = (ArrivalWindow::of(arrivals), watch::Sender::new(false));
-        Ok(Self { client, authorization, limiter, calls_per_second, others, arrivals, backoff, revoked })
+        let uploads = Uploads::default();
+        Ok(Self {
+            client,
+            authorization,
+            limiter,
+            calls_per_second,
+            others,
+            arrivals,
+            uploads,
+            backoff,
+            revoked,
+        })
     }
 
     /// Other nodes make calls as this bot, too.
@@ -186,10 +198,18 @@ impl Api {
     /// The same, if it may still be made when Discord's limits let it: that can
     /// take seconds, in which a chat goes to somebody else.
     pub(super) async fn call_if(&self, call: Call, may: impl Fn() -> bool) -> Result<Vec<u8>, ApiError> {
+        // A file waits here, where nothing is held that texts need.
+        let (_turn, part) = match &call.file {
+            Some(file) => (
+                Some(self.uploads.turn(file).await.map_err(of_file)?),
+                Some(file.part().await.map_err(of_file)?),
+            ),
+            None => (None, None),
+        };
         if call.lent.is_some() {
             // Discord counts these by their credential, and for nobody else.
             return if may() {
-                self.make(&call).await.1.map_err(ApiError::of_lent)
+                self.make(&call, part).await.1.map_err(ApiError::of_lent)
             } else {
                 Err(ApiError::Withdrawn)
             };
@@ -211,7 +231,7 @@ impl Api {
         if !may() {
             return Err(ApiError::Withdrawn);
         }
-        let (headers, done) = self.make(&call).await;
+        let (headers, done) = self.make(&call, part).await;
         if let Some(headers) = headers {
             permit.complete(limits(&headers));
         }
@@ -222,8 +242,8 @@ impl Api {
     }
 
     /// Makes a call at once; answers the headers, if there was an answer, and its body.
-    async fn make(&self, call: &Call) -> (Option<HeaderMap>, Result<Vec<u8>, ApiError>) {
-        let Answer { status, headers, body } = match self.send(call).await {
+    async fn make(&self, call: &Call, part: Option<Part>) -> (Option<HeaderMap>, Result<Vec<u8>, ApiError>) {
+        let Answer { status, headers, body } = match self.send(call, part).await {
             Ok(answer) => answer,
             Err(error) => return (None, Err(error.into())),
         };
@@ -237,20 +257,19 @@ impl Api {
         (Some(headers), done)
     }
 
-    async fn send(&self, call: &Call) -> Result<Answer, kit::ApiError> {
+    async fn send(&self, call: &Call, part: Option<Part>) -> Result<Answer, kit::ApiError> {
         let method = reqwest::Method::from_bytes(call.method.name().as_bytes()).unwrap_or_default();
         let mut request = self.client.request(method, &call.address())?;
         if call.lent.is_none() {
             request = request.header(AUTHORIZATION, self.authorization.clone());
         }
-        request = match (&call.body, &call.file) {
-            (Some(body), Some(file)) => {
+        request = match (&call.body, &call.file, part) {
+            (Some(body), Some(file), Some(part)) => {
                 let form = Form::new().text("payload_json", body.to_string());
-                let within = DISCORD.call_within + file.takes();
-                request.timeout(within).multipart(form.part("files[0]", file.part().await?))
+                request.timeout(DISCORD.call_within + file.takes()).multipart(form.part("files[0]", part))
             }
-            (Some(body), None) => request.json(body),
-            (None, _) => request,
+            (Some(body), ..) => request.json(body),
+            (None, ..) => request,
         };
         self.client.call(request).await
     }
@@ -258,6 +277,14 @@ impl Api {
     /// Resolves when Discord does not take the token any more.
     pub(super) async fn revoked(&self) {
         let _ = self.revoked.subscribe().wait_for(|revoked| *revoked).await;
+    }
+}
+
+/// What it means that a file cannot be sent. Nobody else has to wait for that.
+fn of_file(error: kit::ApiError) -> ApiError {
+    match error.kind {
+        ErrorKind::Refused(_) => ApiError::Refused { status: 0, code: 0, words: error.why },
+        _ => ApiError::Unreachable { reach: Reach::Action, why: error.why },
     }
 }
 

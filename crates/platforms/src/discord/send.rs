@@ -149,15 +149,24 @@ impl Work<'_> {
         reply_to: Option<&str>,
         buttons: Option<&Value>,
     ) -> Result<String, ApiError> {
-        let post = |reply_to| {
+        let post = |reply_to: Option<&str>| {
             let post = self.post_with_own_nonce(text, reply_to);
             buttons.into_iter().fold(post, |post, buttons| post.with("components", buttons.clone()))
         };
+        self.post_answering(reply_to, post).await
+    }
+
+    /// Makes the call that posts the first message, as an answer to another one; without that where
+    /// Discord does not let it answer that one: what is said is worth more than what it refers to.
+    pub(super) async fn post_answering(
+        &self,
+        reply_to: Option<&str>,
+        post: impl Fn(Option<&str>) -> Call,
+    ) -> Result<String, ApiError> {
         let mut answer = self.call(post(reply_to)).await;
         let about_reference =
             |failure: &ApiError| failure.is(code::INVALID_FORM) || failure.is(code::CANNOT_READ_ANSWERED);
         if reply_to.is_some() && answer.as_ref().is_err_and(about_reference) {
-            // What is said is worth more than what it refers to.
             self.may_go_on().await?;
             answer = self.call(post(None)).await;
         }

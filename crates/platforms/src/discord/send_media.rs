@@ -1,7 +1,7 @@
 //! An agent's `send_media`, as a message with an attachment.
 
 use super::pieces::parts;
-use super::send::{Work, posted};
+use super::send::Work;
 use crate::platform::{Outcome, OutgoingFile};
 use angelia_core::fail;
 use angelia_core::media::MediaKind;
@@ -31,15 +31,17 @@ impl Work<'_> {
         // A recording has no words beside it.
         let beside = if voice.is_none() && texts.len() == 1 { texts.pop() } else { None };
         fail::point("action_sending");
-        let mut post = self.post_with_own_nonce(beside.as_deref().unwrap_or_default(), reply_to);
         let mut attachment = json!({ "id": 0, "filename": file.name });
-        if let Some(described) = voice {
-            post = post.with("flags", IS_VOICE.into());
-            attachment["duration_secs"] = described;
+        if let Some(described) = &voice {
+            attachment["duration_secs"] = described.clone();
             attachment["waveform"] = SILENT.into();
         }
-        let post = post.with("attachments", json!([attachment])).with_file(file.clone());
-        let message_id = posted(&self.call(post).await?)?.id;
+        let post = |reply_to: Option<&str>| {
+            let post = self.post_with_own_nonce(beside.as_deref().unwrap_or_default(), reply_to);
+            let post = if voice.is_some() { post.with("flags", IS_VOICE.into()) } else { post };
+            post.with("attachments", json!([attachment])).with_file(file.clone())
+        };
+        let message_id = self.post_answering(reply_to, post).await?;
         if !texts.is_empty() {
             self.progress.first_part(&message_id);
             let mut pieces = self.pieces_so_far(&message_id, texts.len()).await;

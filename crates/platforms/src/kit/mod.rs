@@ -24,7 +24,7 @@ mod posted;
 mod replies;
 mod sent_messages;
 mod sighting;
-mod upload;
+pub(crate) mod upload;
 mod watch;
 pub(crate) mod webhook;
 
@@ -40,4 +40,5 @@ pub(crate) use parts::{NO_FILE, TextInParts, cut, refused};
 pub(crate) use position::Position;
 pub(crate) use sent_messages::SentMessages;
 pub(crate) use sighting::{Sighting, places_of};
+pub(crate) use upload::Uploads;
 pub(crate) use watch::Watch;

@@ -4,7 +4,8 @@
 //! that quotes it.
 
 use crate::arrival_window::ArrivalWindow;
-use crate::kit::{ApiError, Client, ErrorKind, Lenient, Opened, Provider};
+use crate::kit::{ApiError, Client, ErrorKind, Lenient, Opened, Provider, Uploads};
+use crate::platform::OutgoingFile;
 use angelia_core::error::Result;
 use angelia_core::secret::Secret;
 use reqwest::multipart::Form;
@@ -45,6 +46,7 @@ pub(super) struct Api {
     /// The same of files.
     files: Secret,
     arrivals: ArrivalWindow,
+    uploads: Uploads,
 }
 
 /// What every answer looks like.
@@ -70,7 +72,8 @@ impl Api {
         let client = Client::new(&TELEGRAM, api_url)?;
         let base = Secret::new(format!("/bot{}/", token.expose()));
         let files = Secret::new(format!("/file/bot{}/", token.expose()));
-        Ok(Self { client, base, files, arrivals: ArrivalWindow::of(MESSAGES_PER_SECOND) })
+        let arrivals = ArrivalWindow::of(MESSAGES_PER_SECOND);
+        Ok(Self { client, base, files, arrivals, uploads: Uploads::default() })
     }
 
     /// Calls a method that Telegram counts as a message, if it may still be
@@ -96,14 +99,16 @@ impl Api {
         self.client.open(self.client.request(Method::GET, &path)?.timeout(within)).await
     }
 
-    /// The same with a form, which takes longer than a call by so much.
+    /// The same with a form, of which a file becomes this field. It takes longer than a call.
     pub(super) async fn upload<T: DeserializeOwned>(
         &self,
         method: &str,
         form: Form,
-        longer: Duration,
+        (field, file): (&'static str, &OutgoingFile),
         may: impl Fn() -> bool,
     ) -> Result<T, ApiError> {
+        let _turn = self.uploads.turn(file).await?;
+        let form = form.part(field, file.part().await?);
         let Some(_inside) = self.arrivals.enter().await else {
             return Err(ApiError::unavailable("Telegram does not answer"));
         };
@@ -111,7 +116,7 @@ impl Api {
             return Err(ApiError::withdrawn());
         }
         let path = format!("{}{method}", self.base.expose());
-        let request = self.client.request(Method::POST, &path)?.timeout(CALL_WITHIN + longer);
+        let request = self.client.request(Method::POST, &path)?.timeout(CALL_WITHIN + file.takes());
         self.ask(method, request.multipart(form)).await
     }
 

@@ -112,8 +112,7 @@ impl Telegram {
         if let Some(duration) = file.duration.filter(|_| matches!(field, "voice" | "audio")) {
             fields["duration"] = duration.as_secs().into();
         }
-        let form = form(&job.spot, fields).part(field, file.part().await?);
-        self.api.upload(method, form, file.takes(), || self.may_still(job)).await
+        self.api.upload(method, form(&job.spot, fields), (field, file), || self.may_still(job)).await
     }
 }
 
@@ -146,39 +145,12 @@ fn is_about_file(why: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::platform::FileContent;
-    use angelia_core::error::Result;
-    use angelia_core::inbox::InstanceId;
-    use angelia_core::media::{FileId, Holder};
-    use bytes::Bytes;
-    use futures_util::future::BoxFuture;
-    use futures_util::stream::{self, BoxStream};
-    use std::sync::Arc;
-
-    struct Nothing;
-
-    impl FileContent for Nothing {
-        fn open(&self) -> BoxFuture<'_, Result<BoxStream<'static, Result<Bytes>>>> {
-            Box::pin(async { Ok(Box::pin(stream::empty()) as BoxStream<'static, _>) })
-        }
-    }
+    use crate::kit::upload::tests::picture;
 
     #[test]
     fn a_file_is_sent_as_what_it_is() {
         let sent = |kind, media_type: &str, size| {
-            let (name, media_type, link) = ("a".into(), media_type.into(), String::new());
-            way(&OutgoingFile {
-                name,
-                media_type,
-                kind,
-                size,
-                duration: None,
-                link,
-                file: FileId::mint(),
-                owner: ("acme".into(), Holder::Instance(InstanceId(1))),
-                content: Arc::new(Nothing),
-            })
-            .0
+            way(&OutgoingFile { media_type: media_type.into(), kind, size, ..picture("acme", None) }).0
         };
         for (kind, media_type, size, method) in [
             (MediaKind::Image, "image/png", 1, "sendPhoto"),
