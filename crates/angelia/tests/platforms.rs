@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests: a failed expectation is a panic")]
 
 mod platforms {
+    mod albums;
     mod auto_threads;
     mod commands;
     mod context;

@@ -48,4 +48,5 @@ pub const LIMITS: &[angelia_contract::limit::Group] = &[
     ("Web chat", webchat::SEND_LIMITS),
     ("Web chat", webchat::VISIT_LIMITS),
     ("Files", kit::upload::LIMITS),
+    ("Files", telegram::ALBUM_LIMITS),
 ];

@@ -1,6 +1,7 @@
 //! Telegram: one bot, private chats, groups, topics, channels.
 
 mod address;
+mod albums;
 mod api;
 mod check;
 mod command_list;
@@ -32,6 +33,7 @@ mod topics;
 mod verify;
 mod webhook;
 
+pub(crate) use albums::LIMITS as ALBUM_LIMITS;
 pub use descriptor::descriptor;
 pub use manifest::MANIFEST;
 
@@ -40,6 +42,7 @@ use crate::commands::{BotCommands, FromGateways};
 use crate::health::{HealthRecord, Silence};
 use crate::kit::{Account, SentMessages};
 use address::Me;
+use albums::Albums;
 use angelia_core::commands::Command;
 use angelia_core::error::{Error, Result};
 use angelia_core::ports::Ports;
@@ -125,6 +128,7 @@ pub struct Telegram {
     words: Words,
     floods: Floods,
     moves: Moves,
+    albums: Albums,
 }
 
 impl Telegram {
@@ -153,6 +157,7 @@ impl Telegram {
             words: Words::default(),
             floods: Floods::default(),
             moves: Moves::default(),
+            albums: Albums::default(),
         }))
     }
 }

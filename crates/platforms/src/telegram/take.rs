@@ -2,6 +2,7 @@
 //! they were read.
 
 use super::address::{self, Me};
+use super::albums::{self, AlbumKey};
 use super::commands::{self, Own};
 use super::ingest::Listener;
 use super::parse::{ChatType, MemberChange, Message, Raw, Update};
@@ -23,6 +24,8 @@ use std::collections::VecDeque;
 struct Digest {
     /// What is committed.
     intake: Intake,
+    /// What is committed in front of it: pictures whose caption it is, of this album.
+    early: Option<(AlbumKey, Vec<Intake>)>,
     /// What was said, where admission has a say in it.
     sighting: Option<Sighting>,
     /// Why nobody gets it.
@@ -105,7 +108,7 @@ impl Listener {
         if self.bot.is_own(me, message).await? {
             return Ok(digest);
         }
-        let sighting = Sighting { engaged: self.bot.engaged_in(message), ..sighting(message, me) };
+        let mut sighting = Sighting { engaged: self.bot.engaged_in(message), ..sighting(message, me) };
         let text = address::said(me, message.words().0);
         if let Some(consumed) = commands::command(me, message, &text, sighting.addressed) {
             digest.own = consumed;
@@ -121,8 +124,14 @@ impl Listener {
             return Ok(digest);
         }
         let key = &self.bot.account.key;
-        match sighting.decide(&self.ingress, key) {
+        let album = albums::key(message).filter(|_| !sighting.private);
+        let speaks = sighting.addressed;
+        match self.decide(&mut sighting, album.as_ref(), &event) {
             Ok(admitted) => {
+                if let Some(album) = album.filter(|_| speaks) {
+                    let early = self.early_pictures(&album)?;
+                    digest.early = Some((album, early));
+                }
                 let author = normalize::answered_author(message);
                 sighting.inform(&self.ingress, key, &admitted, false, (&mut event, author.as_ref()));
                 digest.intake.chats.extend(self.bot.learn_language(message).await?);
@@ -186,6 +195,7 @@ impl Listener {
     /// Takes updates in and out of the line. With an error the rest is still in
     /// line: what was not committed has to be taken again.
     pub(super) async fn take_in(&self, me: &Me, line: &mut VecDeque<Raw>) -> Result<()> {
+        self.bot.look_for_albums(me, line);
         while !line.is_empty() {
             let mut batch = Vec::with_capacity(line.len());
             let answer = self.take_batch(me, line, &mut batch).await;
@@ -225,9 +235,19 @@ impl Listener {
             answer = settled?;
             break;
         }
-        let intakes = batch.iter().map(|digest| digest.intake.clone()).collect();
+        let intakes = |digest: &Digest| {
+            let early = digest.early.iter().flat_map(|(_, early)| early).cloned();
+            early.chain([digest.intake.clone()]).collect::<Vec<_>>()
+        };
+        let intakes = batch.iter().flat_map(intakes).collect();
         let taken = self.ingress.take_in(&self.bot.account.key, intakes).await?;
-        for (digest, taken) in batch.iter().zip(taken) {
+        let mut taken = taken.into_iter();
+        for digest in &*batch {
+            if let Some((album, early)) = &digest.early {
+                taken.by_ref().take(early.len()).for_each(drop);
+                self.bot.albums.went_along(album);
+            }
+            let taken = taken.next().unwrap_or_default();
             if let Some(pressed) = &digest.pressed {
                 self.bot.tell_presser(pressed.clone().after(taken));
             }
