@@ -323,7 +323,12 @@ impl FakeTelegram {
     }
 
     async fn fault(&self, method: &str, times: usize, action: &str) {
-        self.ask("fault", &json!({ "method": method, "times": times, "action": action })).await;
+        self.fault_with(&json!({ "method": method, "times": times, "action": action })).await;
+    }
+
+    /// Any fault that the stand-in has; its own description has the fields.
+    pub async fn fault_with(&self, ask: &Value) {
+        self.ask("fault", ask).await;
     }
 
     // --- what can be read ---

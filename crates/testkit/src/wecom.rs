@@ -129,7 +129,7 @@ impl FakeWecom {
         self.read(&format!("file?id={id}")).await
     }
 
-    /// Tokens `fetched`, `calls` by method and errcode, messages `dropped` for a limit.
+    /// Tokens `fetched`, which `tokens` these are, `calls` by method and errcode, messages `dropped` for a limit.
     pub async fn state(&self) -> Value {
         self.read("state").await
     }

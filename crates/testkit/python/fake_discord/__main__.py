@@ -34,7 +34,9 @@ def application(world, gateway, rest, control):
 
     async def attachment(request):
         data = world.backend.cdn.get(f"http://{gateway.address}{request.path}")
-        return web.Response(status=404) if data is None else web.Response(body=data)
+        if data is None or world.has_ended(request.query):
+            return web.Response(status=404, text="This content is no longer available.")
+        return await rest.spoil_file(request, data) or web.Response(body=data)
 
     app.router.add_get("/attachments/{tail:.*}", attachment)
     app.router.add_get("/stickers/{tail:.*}", attachment)

@@ -9,7 +9,8 @@ Making (POST; the answer has the new `id`)
   /_fake/dm        {user}
   /_fake/role      {guild, name, bot?: a bot's user id, whose managed role it is}
   /_fake/say       {channel, author, content, mention_bot?, mention_role?, reply_to?, ping?: false, webhook?,
-                    attachments?: [{filename, text?|size?, content_type?, duration?}],
+                    attachments?: [{filename, text?|size?|content?, content_type?, duration?,
+                    ended?: its link is good no more}],
                     count?, start?, every_ms?}
                    with count, `{n}` in the content is the number and the answer has `ids`
 
@@ -43,6 +44,7 @@ Faults (POST)
   /_fake/mangle    {event, drop?: [path], set?: {path: value}, count?}  spoils the next such events
   /_fake/fault     {path: regex, method?, count?, skip?, delay?, perform?: do the request first,
                     how?: status|hang|drop|delay, status?, json? | html?, headers?, seconds?}
+                   also of /attachments/…, where it may be `cut` as well
   /_fake/fault/clear {}
 
 Reading (GET)

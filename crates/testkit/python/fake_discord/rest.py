@@ -208,6 +208,19 @@ class Rest:
             return web.Response(status=status, text=page, content_type="text/html", headers=headers)
         return self._json(status, fault.get("json", {"message": f"{status}: fault", "code": 0}), headers)
 
+    async def spoil_file(self, request, data):
+        """The answer to a question for a file that a fault meets; `cut` ends in its middle."""
+        fault = self._next_fault("GET", request.path)
+        if fault is None:
+            return None
+        if fault.get("how") != "cut":
+            return await self._spoil(request, fault, None, {})
+        answer = web.StreamResponse(headers={"Content-Length": str(2 * len(data))})
+        await answer.prepare(request)
+        await answer.write(data)
+        request.transport.abort()
+        return answer
+
     def shown(self):
         return {
             "requests": self.logged,

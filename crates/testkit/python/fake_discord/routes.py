@@ -68,6 +68,7 @@ class Routes:
             ("POST", r"/channels/(\d+)/threads", self.open_thread),
             ("POST", r"/channels/(\d+)/messages/(\d+)/threads", self.open_thread),
             ("PATCH", r"/channels/(\d+)", self.rename),
+            ("POST", r"/attachments/refresh-urls", self.refresh),
         ]
 
     def answer(self, method, path, body, query, files):
@@ -92,6 +93,12 @@ class Routes:
             self.backend, method, path, json=sent if body is None else body, params=query, files=files,
             message_content_access="message_content" in self.options.privileged,
         )
+
+    def refresh(self, call):
+        """New links in the place of those that have ended."""
+        urls = call[2]["attachment_urls"]
+        new = [{"original": url, "refreshed": url.split("?")[0] + self.world.signature(86_400)} for url in urls]
+        return {"refreshed_urls": new}
 
     # ------------------------------------------------------------- the bot
 

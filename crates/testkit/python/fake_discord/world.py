@@ -290,14 +290,20 @@ class World:
         name = wish["filename"]
         stored = self.backend.cdn.store_attachment(self.backend.snowflake(), channel_id, name, data, None)
         stored["content_type"] = wish.get("content_type") or mimetypes.guess_type(name)[0]
-        # Links are signed and end after a day.
-        expiry = format(int(time.time()) + 86_400, "x")
-        stored["url"] += f"?ex={expiry}&is={format(int(time.time()), 'x')}&hm={secrets.token_hex(32)}&"
+        stored["url"] += self.signature(-1 if wish.get("ended") else 86_400)
         stored["proxy_url"] = stored["url"]
         if "duration" in wish:
             stored["duration_secs"] = wish["duration"]
             stored["waveform"] = "AAAA"
         return stored
+
+    def signature(self, seconds):
+        """What follows in a link: they are signed, and end after a day."""
+        now = int(time.time())
+        return f"?ex={format(now + seconds, 'x')}&is={format(now, 'x')}&hm={secrets.token_hex(32)}&"
+
+    def has_ended(self, query):
+        return "ex" in query and int(query["ex"], 16) < time.time()
 
     def store_sticker(self, guild_id, wish):
         number = self.backend.snowflake()

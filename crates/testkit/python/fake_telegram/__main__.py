@@ -30,7 +30,8 @@ not while that is down). POST unless said otherwise; what is refused is a 400 wi
   privacy        {on}; limits {enabled?, bot_per_second?, chat_per_second?, chat_burst?, group_per_minute?}
   token          {token}: the old one is void; clock {advance}: seconds
   fault          {method or "*", times?, chat?, action?, status?, body?, seconds?}; actions: answer (body is
-                 JSON, or a text sent as HTML), hang, drop, perform_and_drop, perform_and_hang
+                 JSON, or a text sent as HTML), hang, drop, perform_and_drop, perform_and_hang; the way to a file
+                 is the method "download", with answer, hang, drop, and cut: it ends in its middle
   faults/clear   forgets them
   outage         {seconds}: accepts nothing and breaks what is open
   foreign_poller {on}: somebody else polls, every getUpdates is a 409

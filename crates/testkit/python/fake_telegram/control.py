@@ -7,6 +7,7 @@ from aiohttp import web
 
 from . import buttons, media, text
 from .calls import TERMINATED
+from .front import DOWNLOAD
 from .refusal import Refusal, Violation, bad
 from .world import Stored
 
@@ -217,11 +218,14 @@ class Control:
 
     def on_fault(self, ask):
         fault = {"times": 1, "action": "answer", **ask}
-        if fault["action"] not in ("answer", "hang", "drop", "perform_and_drop", "perform_and_hang"):
+        actions = ("answer", "hang", "drop", "perform_and_drop", "perform_and_hang")
+        if fault["method"] == DOWNLOAD:
+            actions = ("answer", "hang", "drop", "cut")
+        if fault["action"] not in actions:
             raise ValueError(fault["action"])
         if fault["action"] == "answer" and ("status" not in fault or "body" not in fault):
             raise ValueError("an answer has a status and a body")
-        if fault["method"] != "*" and not self.calls.knows(fault["method"]):
+        if fault["method"] not in ("*", DOWNLOAD) and not self.calls.knows(fault["method"]):
             raise ValueError(fault["method"])
         self.front.faults.append(fault)
         return {}

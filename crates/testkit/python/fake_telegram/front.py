@@ -14,6 +14,8 @@ from .refusal import Refusal, Violation
 METHOD = re.compile(r"/bot([^/]+)/([A-Za-z]+)/?")
 FILE = re.compile(r"/file/bot([^/]+)/(.+)")
 TOKEN = re.compile(r"\d+:[A-Za-z0-9_-]+")
+# What faults call the way to a file.
+DOWNLOAD = "download"
 # A fault that hangs does so until the client leaves, or this long.
 LONGEST_HANG = 3600
 
@@ -52,7 +54,7 @@ class Front:
         if request.path.startswith("/_fake/"):
             return await self.control.handle(request)
         if file := FILE.fullmatch(request.path):
-            return self.download(*file.groups())
+            return await self.download(request, *file.groups())
         parsed = METHOD.fullmatch(request.path)
         if not parsed or not TOKEN.fullmatch(parsed[1]):
             return answer(Refusal(404, "Not Found"))
@@ -118,7 +120,7 @@ class Front:
 
     def fault(self, method, entry):
         for fault in self.faults:
-            wanted = fault["method"].lower() in ("*", method.lower())
+            wanted = fault["method"].lower() in ("*" if method != DOWNLOAD else DOWNLOAD, method.lower())
             if wanted and fault.get("chat") in (None, entry["chat_id"]):
                 fault["times"] -= 1
                 if fault["times"] <= 0:
@@ -148,13 +150,26 @@ class Front:
 
     # --- files ---
 
-    def download(self, token, path):
+    async def download(self, request, token, path):
         if token != self.world.token:
             return answer(Refusal(401, "Unauthorized"))
-        for file in self.world.files.values():
-            if file["path"] == path:
-                return web.Response(body=file["content"])
-        return answer(Refusal(404, "Not Found"))
+        content = next((file["content"] for file in self.world.files.values() if file["path"] == path), None)
+        entry = {"method": DOWNLOAD, "chat_id": None}
+        fault = self.fault(DOWNLOAD, entry)
+        if fault and fault["action"] == "cut":
+            return await cut(request, content)
+        if fault:
+            return await self.fail(request, fault, entry)
+        return answer(Refusal(404, "Not Found")) if content is None else web.Response(body=content)
+
+
+async def cut(request, content):
+    """An answer that ends in its middle."""
+    response = web.StreamResponse(headers={"Content-Length": str(2 * len(content))})
+    await response.prepare(request)
+    await response.write(content)
+    request.transport.abort()
+    return response
 
 
 async def arguments(request):

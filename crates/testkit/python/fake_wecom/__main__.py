@@ -15,11 +15,11 @@ is refused is a 400 with the reason:
   post       {plain, timestamp?, nonce?, signature?, token?, key?, corp_id?, body?, times?}: anything,
              also what WeCom would not post → {attempts}; body replaces the whole request body
   expire     the access token ends now; revoke the same, and it is said to be no token at all
-  fault      {method, times?, action?, errcode?, status?, body?}; actions: answer, hang, drop,
+  fault      {method, times?, action?, errcode?, status?, body?}; actions: answer, hang, drop, cut (a file),
              perform_and_drop
   limits     {per_minute?, per_hour?}
   GET messages?user=   what a member has in the app: {msgid, content, at}
-  GET state            tokens fetched, calls by method and errcode, messages dropped for a limit
+  GET state            tokens fetched, and which, calls by method and errcode, messages dropped for a limit
   GET log              every call: {method, errcode, at, user, content}
 """
 

@@ -178,4 +178,4 @@ class Control:
         for entry in self.front.log:
             codes = counts.setdefault(entry["method"], {})
             codes[str(entry["errcode"])] = codes.get(str(entry["errcode"]), 0) + 1
-        return {"fetched": self.world.fetched, "calls": counts, "dropped": self.world.dropped}
+        return {"fetched": self.world.fetched, "calls": counts, "dropped": self.world.dropped, "tokens": self.world.tokens}

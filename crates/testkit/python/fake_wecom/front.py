@@ -42,7 +42,11 @@ class Front:
             answer = refused.body()
         if isinstance(answer, File):
             entry["errcode"] = 0
-            named = {"Content-Disposition": f'attachment; filename="{answer.name}"'}
+            # A header is one line.
+            name = "".join(letter if letter.isprintable() else "_" for letter in answer.name)
+            named = {"Content-Disposition": f'attachment; filename="{name}"'}
+            if fault:
+                return await self.cut(request, answer, named)
             return web.Response(body=answer.content, content_type=answer.media_type, headers=named)
         entry["errcode"] = answer["errcode"]
         if fault:
@@ -87,6 +91,14 @@ class Front:
         if "errcode" in fault:
             return web.json_response(Refused(fault["errcode"], fault.get("body") or "fault").body())
         return web.Response(status=fault["status"], text=fault.get("body") or "", content_type="text/html")
+
+    async def cut(self, request, file, headers):
+        """A file that ends in its middle."""
+        answer = web.StreamResponse(headers=headers | {"Content-Length": str(2 * len(file.content))})
+        await answer.prepare(request)
+        await answer.write(file.content)
+        request.transport.abort()
+        return answer
 
     async def leave(self, request, fault):
         if fault["action"] == "hang":

@@ -45,7 +45,7 @@ class World:
         self.aes_key = options.aes_key or "".join(secrets.choice(letters) for _ in range(43))
         self.token_life = options.token_life
         self.access = None
-        self.fetched = 0
+        self.fetched, self.tokens = 0, []
         self.people, self.messages, self.sent_at = {}, {}, {}
         self.dropped = 0
         self.per_minute, self.per_hour = 30, 1000
@@ -67,6 +67,7 @@ class World:
         # The same one is given out while it is good.
         if not self.access or self.access[1] <= time.time():
             self.access = (secrets.token_urlsafe(160), time.time() + self.token_life, 42001)
+            self.tokens.append(self.access[0])
         token, until, _ = self.access
         left = max(1, int(until - time.time()))
         return {"errcode": 0, "errmsg": "ok", "access_token": token, "expires_in": left}
