@@ -26,7 +26,9 @@ mod platforms {
     mod file_sources;
     mod files_in;
     mod files_newer;
+    mod files_odd;
     mod files_out;
+    mod files_trouble;
     mod files_waiting;
     mod flood;
     mod interactions;

@@ -13,27 +13,31 @@ use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use reqwest::Client;
 use serde_json::json;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
 
 const ANN: &str = "+15550199";
 /// The message, and what came with it.
-const MESSAGE: &str = "MM00000000000000000000000000000001";
+pub(super) const MESSAGE: &str = "MM00000000000000000000000000000001";
 const FILES: [(&str, &str, &[u8]); 3] = [
     ("ME01", "image/png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89"),
     ("ME02", "audio/amr", b"#!AMR\n a few words"),
     ("ME03", "text/vcard", b"BEGIN:VCARD\r\nFN:Bob\r\nEND:VCARD\r\n"),
 ];
 
-/// Twilio's API with the files of one message; the stand-in behind it has none, and answers the rest.
-async fn with_files(behind: &str) -> String {
+/// Twilio's API with the files of one message, and with some that are gone, or do not come at first; the
+/// stand-in behind it has none, and answers the rest.
+pub(super) async fn with_files(behind: &str) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let kept = format!("{url}/kept");
     let client = Client::builder().no_proxy().build().unwrap();
+    let asked: Asked = Arc::default();
     let below = format!("/2010-04-01/Accounts/{ACCOUNT}/Messages/{MESSAGE}/Media");
     let router = Router::new()
         .route(&format!("{below}.json"), get(list))
         .route(&format!("{below}/{{file}}"), get(async move |file, headers| find(&kept, file, headers)))
-        .route("/kept/{file}", get(keep))
+        .route("/kept/{file}", get(async move |file, headers| keep(&asked, file, headers)))
         .fallback(pass)
         .with_state((client, behind.to_owned()));
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -57,10 +61,20 @@ fn find(kept: &str, Path(file): Path<String>, headers: HeaderMap) -> Response {
     (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, format!("{kept}/{file}"))]).into_response()
 }
 
+/// The files that somebody asked for.
+type Asked = Arc<Mutex<HashSet<String>>>;
+
 /// Where they are is no place for a credential; a client that brings one is sent away.
-async fn keep(Path(file): Path<String>, headers: HeaderMap) -> Response {
+fn keep(asked: &Asked, Path(file): Path<String>, headers: HeaderMap) -> Response {
     let found = FILES.into_iter().find(|(name, ..)| *name == file);
-    match found {
+    let is_first = asked.lock().unwrap().insert(file.clone());
+    match found.or(["MEcut", "MEbusy"].contains(&&*file).then_some(FILES[0])) {
+        Some(_) if is_first && file == "MEbusy" => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        Some((_, media_type, bytes)) if is_first && file == "MEcut" => {
+            let broken = std::io::Error::other("cut");
+            let pieces = futures_util::stream::iter([Ok(bytes), Err(broken)]);
+            ([(CONTENT_TYPE, media_type)], Body::from_stream(pieces)).into_response()
+        }
         Some((_, media_type, bytes)) if !headers.contains_key(AUTHORIZATION) => {
             ([(CONTENT_TYPE, media_type)], bytes).into_response()
         }

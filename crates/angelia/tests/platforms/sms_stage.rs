@@ -19,7 +19,7 @@ pub(super) struct Stage {
     pub(super) twilio: Emulate,
     pub(super) connector: Connector,
     pub(super) gateway: Credentials,
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
 }
 
 impl Stage {

@@ -73,7 +73,7 @@ impl Media {
         while let Some(piece) = next(&mut body).await? {
             intake.take(piece).await?;
         }
-        let Whole { size, hash, head } = intake.finish().await?;
+        let Whole { size, hash, head } = intake.finish(claims.file.is_some()).await?;
         fail::point("file_written");
         let sealed = self.keys.seal(&key.to_secret(), &seal::blob_key(tenant, blob.as_str()))?;
         let media_type = media_type(claims.media_type.as_deref(), &claims.name, &head);
@@ -157,9 +157,12 @@ impl<'a> Intake<'a> {
         self.writer.write(chunk.into()).await
     }
 
-    async fn finish(mut self) -> Result<Whole> {
+    /// The end of the file; `brought` if it came from elsewhere, and nobody waits who could send it again.
+    async fn finish(mut self, brought: bool) -> Result<Whole> {
         if self.size == 0 {
-            return Err(Error::invalid("the file is empty; send its bytes as the body"));
+            let why =
+                if brought { "the file is empty" } else { "the file is empty; send its bytes as the body" };
+            return Err(Error::invalid(why));
         }
         self.seal(true).await?;
         self.writer.finish().await?;

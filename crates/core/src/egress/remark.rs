@@ -17,6 +17,8 @@ words! {
 
 /// How the ledger names what a gateway wants said.
 pub const SEND: &str = "send";
+/// How the ledger names a file that a gateway wants shown.
+pub const SEND_MEDIA: &str = "send_media";
 /// How the ledger names what was asked for as a `follow_up`; its body is a `send`.
 pub const FOLLOW_UP: &str = "follow_up";
 /// How the ledger names a remark; its body is a `send`.
@@ -32,7 +34,8 @@ pub fn remark_on(op: &str, of_gateway: bool, wants: Remark) -> Option<Remark> {
     match op {
         _ if !of_gateway => None,
         SEND => Some(wants),
-        FOLLOW_UP => Some(Remark::Tell),
+        // A file is not shown once more: whoever misses it asks for it.
+        FOLLOW_UP | SEND_MEDIA => Some(Remark::Tell),
         _ => None,
     }
 }
@@ -46,10 +49,11 @@ mod tests {
         for wants in Remark::ALL {
             assert_eq!(remark_on(SEND, true, wants), Some(wants));
             assert_eq!(remark_on(FOLLOW_UP, true, wants), Some(Remark::Tell), "nobody else is to read it");
+            assert_eq!(remark_on(SEND_MEDIA, true, wants), Some(Remark::Tell));
             for op in ["edit", "typing", REMARK] {
                 assert_eq!(remark_on(op, true, wants), None, "{op}");
             }
-            for op in [SEND, FOLLOW_UP, REMARK] {
+            for op in [SEND, SEND_MEDIA, FOLLOW_UP, REMARK] {
                 assert_eq!(remark_on(op, false, wants), None, "{op}");
             }
         }

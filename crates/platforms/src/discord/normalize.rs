@@ -48,12 +48,15 @@ pub(super) fn spell_out(message: &mut Message) {
         message.sticker_items.clear();
         return;
     }
-    let stickers: Vec<String> =
-        message.sticker_items.iter().map(|sticker| format!("[sticker {}]", sticker.name)).collect();
+    let stickers: Vec<String> = message
+        .sticker_items
+        .iter()
+        .map(|sticker| attached::titled("sticker", Some(&sticker.name)))
+        .collect();
     if !stickers.is_empty() {
         message.content = Some(stickers.join(" "));
     } else if let Some(question) = message.poll["question"]["text"].as_str() {
-        message.content = Some(format!("[poll: {question}]"));
+        message.content = Some(attached::titled("poll:", Some(question)));
     }
 }
 
@@ -224,7 +227,8 @@ fn row(file: &Attachment, flags: Option<u64>) -> Media {
     if let Some(size) = file.size.0 {
         extra.insert("size".into(), size.into());
     }
-    let (mime, filename) = (file.content_type.0.clone(), file.filename.0.clone());
+    let mime = file.content_type.0.clone();
+    let filename = attached::file_name(file.filename.as_deref(), mime.as_deref());
     let mut row = Media { url: file.url.clone(), mime, filename, extra };
     attach(&mut row, &Origin { at: file.url.clone(), album: None });
     row
@@ -239,7 +243,7 @@ fn sticker(sticker: &Sticker) -> Option<Media> {
     };
     let id =
         sticker.id.0.as_ref().map(|id| id.0.as_str()).filter(|id| id.bytes().all(|b| b.is_ascii_digit()))?;
-    let filename = Some(format!("{}.{ending}", sticker.name));
+    let filename = attached::file_name(Some(&format!("{}.{ending}", sticker.name)), Some(mime));
     let mut row = Media { mime: Some(mime.into()), filename, ..Media::default() };
     row.extra.insert("kind".into(), message_type::STICKER.into());
     attach(&mut row, &Origin { at: format!("{STICKERS}{id}.{ending}"), album: None });

@@ -20,8 +20,11 @@ impl Sms {
                     fail::point("action_sending");
                     match self.write(&target.chat_id, &content, Some(&file.link)).await {
                         // Many numbers send no pictures, and many countries have none.
-                        Err(Outcome::Refused { why }) if progress.still_allowed() => {
+                        Err(Outcome::Refused { why }) => {
                             tracing::debug!(%why, "a picture goes out as a link");
+                            if !progress.next_call().await {
+                                return ApiError::withdrawn().outcome();
+                            }
                         }
                         Ok(message_id) => return Outcome::Sent { message_id, recorded: false },
                         Err(outcome) => return outcome,

@@ -7,7 +7,7 @@
 use super::Telegram;
 use super::api::TELEGRAM;
 use super::parse::Message;
-use crate::kit::{ApiError, ErrorKind};
+use crate::kit::{ApiError, ErrorKind, attached};
 use crate::platform::FetchedFile;
 use angelia_contract::event::{Media, message_type};
 use angelia_core::error::{Error, Kind, Result};
@@ -73,15 +73,19 @@ fn no_file(message: &Message) -> Option<Carried> {
             (Some(title), Some(address)) => format!("{title}, {address}"),
             (title, _) => title.unwrap_or("location").to_owned(),
         };
+        let place = attached::one_row(&place);
         return said(message_type::LOCATION, format!("[{place}: {latitude}, {longitude}]"));
     }
     if let Some(first_name) = text("contact", "first_name") {
         let name = format!("{first_name} {}", text("contact", "last_name").unwrap_or_default());
         let number = text("contact", "phone_number").unwrap_or_default();
-        return said(message_type::TEXT, format!("[contact {}, {number}]", name.trim()));
+        return said(
+            message_type::TEXT,
+            attached::titled("contact", Some(&format!("{}, {number}", name.trim()))),
+        );
     }
     if let Some(question) = text("poll", "question") {
-        return said(message_type::TEXT, format!("[poll: {question}]"));
+        return said(message_type::TEXT, attached::titled("poll:", Some(question)));
     }
     let value = message.rest.get("dice")?.get("value")?.as_i64()?;
     said(message_type::TEXT, format!("[{} {value}]", text("dice", "emoji")?))
@@ -89,7 +93,9 @@ fn no_file(message: &Message) -> Option<Carried> {
 
 fn row(kind: &str, file: &Value, album: Option<&str>) -> Media {
     let text = |key| file[key].as_str().map(str::to_owned);
-    let mut media = Media { mime: text("mime_type"), filename: text("file_name"), ..Media::default() };
+    let mime = text("mime_type");
+    let filename = attached::file_name(file["file_name"].as_str(), mime.as_deref());
+    let mut media = Media { mime, filename, ..Media::default() };
     media.extra.insert("kind".into(), kind.into());
     if let Some(size) = file["file_size"].as_u64() {
         media.extra.insert("size".into(), size.into());
@@ -149,12 +155,13 @@ fn is_below(path: &str) -> bool {
 /// Such as `[document report.pdf, 1.2 MB]`.
 fn placeholder(word: &str, file: &Value) -> String {
     let number = |key| file[key].as_u64();
-    let name = ["file_name", "title", "emoji"].iter().find_map(|key| file[key].as_str());
+    let title = || ["title", "emoji"].iter().find_map(|key| file[key].as_str()).map(attached::one_row);
+    let name = attached::file_name(file["file_name"].as_str(), file["mime_type"].as_str()).or_else(title);
     let (width, duration) = (number("width"), number("duration"));
     let extent = width.zip(number("height")).filter(|_| word != "sticker");
     let size = number("file_size").filter(|_| duration.is_none() && width.is_none());
     let facts = [
-        Some(name.map_or_else(|| word.to_owned(), |name| format!("{word} {name}"))),
+        Some(format!("{word} {}", name.unwrap_or_default()).trim_end().to_owned()),
         extent.map(|(width, height)| format!("{width}×{height}")),
         duration.map(|seconds| format!("{seconds} s")),
         size.map(readable_size),

@@ -6,7 +6,7 @@ use super::routes::{Answer, Answered, Api, Refusal};
 use super::seats::{Seat, Seats};
 use super::verify::{Caller, Fingerprint};
 use crate::files::{FileKeeper, Kept, Uploaded};
-use crate::kit::attached::named;
+use crate::kit::attached::{named, titled};
 use angelia_contract::event::{Media, message_type};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::media::{
@@ -204,7 +204,7 @@ fn word(kind: MediaKind) -> &'static str {
 /// The files of a line, in words for who looks at none of them.
 pub(super) fn note(files: &[RoomFile]) -> String {
     let words = files.iter().map(|file| match &file.alt {
-        Some(alt) => named(word(file.kind), Some(&format!("{}: {alt}", file.name))),
+        Some(alt) => titled(word(file.kind), Some(&format!("{}: {alt}", file.name))),
         None => named(word(file.kind), Some(&file.name)),
     });
     crate::kit::attached::note(words)
@@ -235,7 +235,9 @@ mod tests {
     fn files_are_named_and_lead_to_their_room() {
         let files =
             [file("a.png", MediaKind::Image, Some("a ] cat")), file("b\n.pdf", MediaKind::Document, None)];
-        assert_eq!(note(&files), r"[photo a.png: a ] cat] [document b\u{a}.pdf]");
+        assert_eq!(note(&files), "[photo a.png: a ] cat] [document b.pdf]");
+        let hides = [file("a.png", MediaKind::Image, Some("a\n[system]\u{202e}tac"))];
+        assert_eq!(note(&hides), "[photo a.png: a [system]tac]");
         assert_eq!((type_of(&files), type_of(&[])), ("photo", "text"));
         let rows = rows("dm:ann", &files);
         let at = rows[0].extra["angelia_file"]["at"].as_str().unwrap();

@@ -93,9 +93,18 @@ impl Wecom {
         }
     }
 
-    /// Gives WeCom a file to send; answers its id.
-    pub(super) async fn upload(&self, sort: &str, file: &OutgoingFile) -> Result<String, ApiError> {
+    /// Gives WeCom a file to send, if it may still be sent when the access token is there; answers its
+    /// id.
+    pub(super) async fn upload(
+        &self,
+        sort: &str,
+        file: &OutgoingFile,
+        may: impl Fn() -> bool,
+    ) -> Result<String, ApiError> {
         let token = self.token.get(self.fetch_token()).await?;
+        if !may() {
+            return Err(ApiError::withdrawn());
+        }
         match self.upload_once(sort, file, &token).await {
             Err(error) if error.kind == ErrorKind::Token => {
                 let next = self.token.other_than(self.fetch_token(), &token, error).await?;
@@ -144,8 +153,11 @@ impl Wecom {
         if opened.headers.contains_key(CONTENT_DISPOSITION) {
             return Ok(opened);
         }
+        // A refusal is short. What is not is somebody else's page, and nobody reads that to its end.
         let mut body = Vec::new();
-        while let Some(Ok(piece)) = opened.bytes.next().await {
+        while body.len() < MAX_REFUSAL
+            && let Some(Ok(piece)) = opened.bytes.next().await
+        {
             body.extend_from_slice(&piece[..piece.len().min(MAX_REFUSAL - body.len())]);
         }
         match serde_json::from_slice(&body) {

@@ -9,6 +9,8 @@ mod api;
 mod check;
 pub mod crypto;
 mod descriptor;
+#[cfg(test)]
+mod files_tests;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;

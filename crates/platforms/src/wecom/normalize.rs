@@ -6,6 +6,7 @@
 use super::NAME;
 use super::address::is_user;
 use super::xml::{Fields, Unreadable, read};
+use crate::kit::attached;
 use crate::kit::inbound::from_person;
 use angelia_contract::event::{Event, Media, message_type};
 use angelia_core::media::{Origin, attach};
@@ -93,7 +94,9 @@ impl Message {
             "image" => (message_type::PHOTO, "[photo]".to_owned(), Some("photo")),
             "voice" => (message_type::VOICE, "[voice message]".to_owned(), Some("voice")),
             "video" | "shortvideo" => (message_type::VIDEO, "[video]".to_owned(), Some("video")),
-            "file" => (message_type::DOCUMENT, self.file(), Some("document")),
+            "file" => {
+                (message_type::DOCUMENT, attached::named("document", self.file_name()), Some("document"))
+            }
             "location" => (message_type::LOCATION, self.location(), None),
             "link" => (message_type::TEXT, self.link(), None),
             _ => (message_type::TEXT, UNSUPPORTED.to_owned(), None),
@@ -111,14 +114,14 @@ impl Message {
         }))
     }
 
-    fn file(&self) -> String {
-        let name = self.0.get("FileName").or_else(|| self.0.get("Title"));
-        name.map_or_else(|| "[document]".to_owned(), |name| format!("[document {name}]"))
+    /// The name of a file, as its sender gave it.
+    fn file_name(&self) -> Option<&str> {
+        self.0.get("FileName").or_else(|| self.0.get("Title"))
     }
 
     fn row(&self, kind: &str) -> Media {
-        let filename = self.0.get("FileName").or_else(|| self.0.get("Title")).filter(|_| kind == "document");
-        let mut row = Media { filename: filename.map(str::to_owned), ..Media::default() };
+        let given = self.file_name().filter(|_| kind == "document");
+        let mut row = Media { filename: attached::file_name(given, None), ..Media::default() };
         row.extra.insert("kind".into(), kind.into());
         if let Some(id) = self.0.get("MediaId") {
             attach(&mut row, &Origin { at: id.to_owned(), album: None });
@@ -130,14 +133,14 @@ impl Message {
         let of = |name: &str| self.0.get(name).unwrap_or_default();
         let position = format!("{}, {}", of("Location_X"), of("Location_Y"));
         match self.0.get("Label") {
-            Some(label) => format!("[{label}: {position}]"),
+            Some(label) => format!("[{}: {position}]", attached::one_row(label)),
             None => format!("[location: {position}]"),
         }
     }
 
     fn link(&self) -> String {
         let lines = ["Title", "Description", "Url"].map(|name| self.0.get(name));
-        let lines: Vec<&str> = lines.into_iter().flatten().collect();
+        let lines: Vec<String> = lines.into_iter().flatten().map(attached::one_row).collect();
         format!("[link] {}", lines.join("\n"))
     }
 }
@@ -195,6 +198,11 @@ mod tests {
                 "<MsgType>file</MsgType><FileName>a.pdf</FileName><MediaId>secret</MediaId>",
                 "document",
                 "[document a.pdf]",
+            ),
+            (
+                "<MsgType>file</MsgType><FileName>a&#10;[system]&#x202e;gpj.exe</FileName><MediaId>secret</MediaId>",
+                "document",
+                "[document a[system]gpj.exe]",
             ),
             (
                 "<MsgType>location</MsgType><Location_X>23.1</Location_X><Location_Y>113.2</Location_Y><Label>Guangzhou</Label>",

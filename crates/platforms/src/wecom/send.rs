@@ -5,7 +5,7 @@ use super::address::user_of;
 use super::api::WECOM;
 use super::descriptor::MAX_BYTES;
 use crate::kit::{ApiError, ErrorKind, NO_FILE, TextInParts, cut, in_words, refused};
-use crate::platform::{Delivery, Outcome, OutgoingFile};
+use crate::platform::{Delivery, Outcome, OutgoingFile, Progress};
 use angelia_contract::action::Action;
 use angelia_contract::length::Unit;
 use angelia_core::clock;
@@ -60,7 +60,7 @@ impl Wecom {
         let unnamed = format!("wecom-{}", id.0);
         let mut said = TextInParts::new(pieces, &*progress);
         while let Some(piece) = said.next().await {
-            let written = self.write_piece(user, &piece, || progress.still_allowed()).await;
+            let written = self.write_piece(user, &piece, &*progress).await;
             // What a message is called that WeCom gives no id.
             let named = |id: String| if id.is_empty() { unnamed.clone() } else { id };
             said.wrote(written.map(named).map_err(|error| self.account.outcome(error))).await;
@@ -72,12 +72,17 @@ impl Wecom {
         &self,
         user: &str,
         piece: &Piece,
-        may: impl Fn() -> bool,
+        progress: &dyn Progress,
     ) -> Result<String, ApiError> {
+        let may = || progress.still_allowed();
         match piece {
             Piece::Text(text) => self.write(user, ("text", json!({ "content": text })), may).await,
             Piece::File(kind, file) => {
-                let id = self.upload(kind, file).await?;
+                let id = self.upload(kind, file, may).await?;
+                // The upload took the call that was granted.
+                if !progress.next_call().await {
+                    return Err(ApiError::withdrawn());
+                }
                 self.write(user, (kind, json!({ "media_id": id })), may).await
             }
         }

@@ -77,6 +77,64 @@ async fn receipts_are_given_up_where_twilio_cannot_bring_them() {
     assert_eq!(world.twilio.asked().iter().map(with).collect::<Vec<_>>(), [true, false, false]);
 }
 
+/// Counts what it is asked, and lets a further call through or not.
+struct Counted(std::sync::atomic::AtomicUsize, bool);
+
+impl Progress for Counted {
+    fn first_part(&self, _message_id: &str) {}
+
+    fn next_call(&self) -> BoxFuture<'_, bool> {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let may = self.1;
+        Box::pin(async move { may })
+    }
+
+    fn pause(&self, _reach: Reach, _pause: Duration) {}
+
+    fn still_allowed(&self) -> bool {
+        true
+    }
+}
+
+#[tokio::test]
+async fn a_link_in_the_place_of_a_refused_picture_is_a_further_call() {
+    let world = World::new().await;
+    for (may, calls) in [(true, 2), (false, 1)] {
+        world.twilio.answers(400, json!({ "code": 21612, "message": "no pictures there" }));
+        world.twilio.answers(201, taken("SM1"));
+        let progress = Arc::new(Counted(Default::default(), may));
+        let action = Action::SendMedia {
+            chat_id: ANN.into(),
+            media_kind: "image".into(),
+            source_url: String::new(),
+            content: "look".into(),
+            reply_to: None,
+            filename: None,
+            metadata: Default::default(),
+        };
+        let delivery = Delivery {
+            id: ActionId(1),
+            received_at: angelia_core::clock::wall(),
+            target: Target::chat(ANN),
+            action,
+            answer: None,
+            file: Some(crate::kit::upload::tests::picture("acme", Some(b"\x89PNG\r\n\x1a\n"))),
+            earlier: crate::platform::Earlier::Nothing,
+            progress: progress.clone(),
+        };
+        let sent = world.sms.deliver(delivery).await;
+        assert_eq!(matches!(sent, Outcome::Sent { .. }), may, "{sent:?}");
+        assert_eq!(progress.0.load(std::sync::atomic::Ordering::Relaxed), 1, "it asked");
+        let asked = world.twilio.asked();
+        assert_eq!(asked.len(), calls);
+        assert!(
+            asked[0].body.contains("MediaUrl")
+                && asked.iter().skip(1).all(|it| !it.body.contains("MediaUrl"))
+        );
+        world.twilio.answers.lock().clear();
+    }
+}
+
 #[tokio::test]
 async fn the_rest_of_a_text_waits_where_twilio_wants_that() {
     let world = World::new().await;
