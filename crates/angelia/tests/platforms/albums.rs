@@ -138,3 +138,29 @@ async fn pictures_that_waited_for_their_caption_survive_a_store_that_refuses() {
     company.is_whole(&mut socket, &[0, 1]).await;
     stage.close().await;
 }
+
+#[tokio::test]
+async fn where_each_conversation_opens_a_topic_pictures_without_words_are_no_questions() {
+    let stage = Stage::new("album-topics").await;
+    let ann = stage.telegram.person("Ann").await;
+    let group = stage.telegram.managed_forum("lab", &[ann]).await;
+    stage.route("acme", group, &["--allow", "any", "--threads", "auto"]).await;
+    let company = Company { stage, group, ann, bob: ann };
+    let mut socket = company.stage.join().await;
+    for number in 0..3_u8 {
+        company.shows(ann, 1, number, ASKED.filter(|_| number == 1)).await;
+    }
+    let event = heard(&mut socket).await;
+    assert_eq!((&event["source"]["chat_type"], company.numbers(&event).await), (&json!("forum"), vec![1]));
+    assert_eq!(company.stage.telegram.topics(group).await.len(), 1, "one topic for them all");
+    assert_eq!(socket.next(Duration::from_millis(1_500)).await, Next::Silence, "nothing in General");
+    // A group without topics has no such place.
+    let plain = company.stage.telegram.supergroup("plain", &[ann]).await;
+    company.stage.route("acme", plain, &["--allow", "any", "--threads", "auto"]).await;
+    let company = Company { group: plain, ..company };
+    for number in 0..3_u8 {
+        company.shows(ann, 2, number, ASKED.filter(|_| number == 1)).await;
+    }
+    company.is_whole(&mut socket, &[0, 1, 2]).await;
+    company.stage.close().await;
+}

@@ -1,6 +1,7 @@
 //! Files with odd names, of odd places, and too many at a time.
 
 use super::discord_stage;
+use super::sms_stage;
 use super::telegram_stage::{SOON, Stage, heard, unlimited};
 use super::wecom_stage;
 use angelia_contract::token;
@@ -194,7 +195,7 @@ async fn what_was_forwarded_on_discord_and_what_has_another_address_by_now_reach
 }
 
 #[tokio::test]
-async fn a_file_that_is_empty_or_too_large_is_said_to_be_and_its_sender_hears_so_once() {
+async fn a_file_that_is_too_large_or_empty_is_said_to_be_and_its_sender_hears_so_once() {
     let stage = Stage::new("files-once").await;
     stage.route_all().await;
     let telegram = &stage.telegram;
@@ -203,19 +204,24 @@ async fn a_file_that_is_empty_or_too_large_is_said_to_be_and_its_sender_hears_so
     let large =
         json!({ "chat": ann, "from": ann, "video": { "file_size": 21_000_000 }, "caption": "our trip" });
     telegram.say_with(&large).await;
-    let event = heard(&mut socket).await;
-    assert_eq!(event["text"].as_str().unwrap().matches("20 MB").count(), 1, "{event:#}");
+    // Nobody acknowledges it, so whoever comes next gets it again.
+    let Next::Frame(first) = socket.next(SOON).await else { panic!("no message") };
     telegram.wait_for_text(ann, "larger than can be passed on", SOON).await;
-    // Whoever comes next gets it again, and its sender does not hear so again.
+    drop(socket);
+    let mut socket = stage.join().await;
+    let event = heard(&mut socket).await;
+    assert_eq!(event["text"], first["event"]["text"]);
+    assert_eq!(event["text"].as_str().unwrap().matches("20 MB").count(), 1, "{event:#}");
     let empty = json!({ "chat": ann, "from": ann, "document": { "content": "" }, "caption": "read this" });
     telegram.say_with(&empty).await;
     let event = heard(&mut socket).await;
     let text = event["text"].as_str().unwrap();
     assert!(text.ends_with("[notes.pdf is not here: the file is empty]"), "{text}");
+    telegram.wait_for_text(ann, "could not be fetched", SOON).await;
     telegram.say(ann, ann, "and?").await;
     assert_eq!(heard(&mut socket).await["text"], "and?");
     let told = telegram.bot_texts(ann).await;
-    assert_eq!(told.len(), 1, "{told:#?}");
+    assert_eq!(told.len(), 2, "each was said once: {told:#?}");
     stage.close().await;
 }
 
@@ -264,4 +270,80 @@ async fn pictures_on_a_slow_line_leave_room_for_texts() {
     let Next::Frame(answer) = socket.next(SOON).await else { panic!("no answer") };
     assert_eq!((&answer["requestId"], &answer["result"]["success"]), (&json!("text"), &json!(true)));
     stage.close().await;
+}
+
+/// A picture that answers a message.
+fn answering(chat: &str, url: &str, reply_to: &str) -> Value {
+    json!({ "op": "send_media", "chat_id": chat, "media_kind": "image", "source_url": url, "content": "look",
+        "reply_to": reply_to, "metadata": {} })
+}
+
+async fn sends(socket: &mut Socket, action: Value) -> String {
+    let sent = socket.ask(action).await;
+    assert_eq!(sent["success"], true, "{sent}");
+    sent["message_id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_picture_answers_a_message_where_there_are_answers() {
+    let stage = Stage::new("files-answer").await;
+    stage.route_all().await;
+    let (telegram, url) = (&stage.telegram, stage.connector.url());
+    let ann = telegram.person("Ann").await;
+    let asked = telegram.say(ann, ann, "show me").await.message;
+    let gone = telegram.say(ann, ann, "or not").await.message;
+    telegram.delete(ann, gone).await;
+    let mut socket = stage.join().await;
+    heard(&mut socket).await;
+    heard(&mut socket).await;
+    let picture = upload_file(&url, &stage.gateway, ("a.png", "image/png"), PNG).await;
+    let chat = ann.to_string();
+    let mut answers = Vec::new();
+    for reply_to in [&*asked.to_string(), &gone.to_string(), "999999", "no id"] {
+        let sent = sends(&mut socket, answering(&chat, &picture, reply_to)).await;
+        let messages = telegram.messages(ann).await;
+        let shown = messages.iter().find(|one| one["message_id"].to_string() == sent).unwrap();
+        assert!(shown["raw"]["photo"].is_array(), "{shown:#}");
+        answers.push(shown["reply_to"].clone());
+    }
+    assert_eq!(answers, [json!(asked), Value::Null, Value::Null, Value::Null]);
+    drop(socket);
+    // In the web chat as well.
+    stage.connector.command(&["route", "add", "--tenant", "acme", "--allow", "any", "webchat:lab"]).await;
+    let person = stage.connector.person("acme", "lab", "bob").await;
+    let asked = person.say("hello").await;
+    let mut socket = Socket::dial(&url, &stage.gateway).await.unwrap();
+    socket.hello("relay", "").await;
+    assert_eq!(socket.frame().await["type"], "descriptor");
+    assert_eq!(heard(&mut socket).await["text"], "hello");
+    let sent = sends(&mut socket, answering("web-lab", &picture, &asked)).await;
+    person.wait_for_answer("look", SOON).await;
+    let shown = person.events().into_iter().find(|event| event.message_id == sent).unwrap();
+    assert_eq!(shown.reply_to, Some(asked));
+    stage.close().await;
+
+    let stage = wecom_stage::Stage::new("files-answer").await;
+    stage.route("acme", "wecom:*", &["--allow", "any"]).await;
+    let asked = stage.wecom.say("Ann", "show me").await;
+    let mut socket = stage.join(&stage.gateway).await;
+    wecom_stage::heard(&mut socket).await;
+    let picture = upload_file(&stage.connector.url(), &stage.gateway, ("a.png", "image/png"), PNG).await;
+    sends(&mut socket, answering("Ann", &picture, &asked)).await;
+    stage.wecom.wait_for_text("Ann", "look", SOON).await;
+    let shown: Vec<_> =
+        stage.wecom.messages("Ann").await.into_iter().map(|one| one["type"].clone()).collect();
+    assert_eq!(shown, ["image", "text"]);
+    stage.close().await;
+
+    const ANN: &str = "+15550199";
+    let stage = sms_stage::Stage::new("files-answer").await;
+    stage.route("sms:*").await;
+    let asked = stage.twilio.text(ANN, "show me").await;
+    let mut socket = stage.join().await;
+    sms_stage::heard(&mut socket).await;
+    let picture = upload_file(&stage.connector.url(), &stage.gateway, ("a.png", "image/png"), PNG).await;
+    sends(&mut socket, answering(ANN, &picture, &asked)).await;
+    let texts: Vec<_> = stage.twilio.sent_to(ANN).await.into_iter().map(|(_, text)| text).collect();
+    assert!(texts.len() == 1 && texts[0].starts_with("look\na.png (image/png, 33 B): http"), "{texts:?}");
+    stage.close();
 }

@@ -41,6 +41,8 @@ pub(super) struct AlbumKey {
     chat: i64,
     album: String,
     author: i64,
+    /// Whether the chat has topics.
+    has_topics: bool,
 }
 
 /// A picture that came before anything said that it is meant for the bot.
@@ -116,7 +118,8 @@ impl Albums {
 pub(super) fn key(message: &Message) -> Option<AlbumKey> {
     let album = message.rest.get("media_group_id").and_then(Value::as_str)?.to_owned();
     let author = message.author().map_or(message.chat.id, |author| author.id);
-    Some(AlbumKey { chat: message.chat.id, album, author })
+    let has_topics = message.chat.is_forum == Some(true);
+    Some(AlbumKey { chat: message.chat.id, album, author, has_topics })
 }
 
 impl Telegram {
@@ -140,7 +143,7 @@ impl Listener {
         sighting: &mut Sighting,
         album: Option<&AlbumKey>,
         event: &Event,
-    ) -> std::result::Result<Admitted, DropReason> {
+    ) -> Result<Admitted, DropReason> {
         let bot = &self.bot.account.key;
         let decided = sighting.decide(&self.ingress, bot);
         let not_addressed = matches!(decided, Err(DropReason::NotAddressed));
@@ -149,7 +152,7 @@ impl Listener {
             self.bot.albums.keep(album, (sighting, event), clock::mono());
             return decided;
         }
-        let Some((meant, admitted)) = self.with_caption(sighting, event) else { return decided };
+        let Some((meant, admitted)) = self.with_caption(album, sighting, event) else { return decided };
         *sighting = meant;
         Ok(admitted)
     }
@@ -157,10 +160,16 @@ impl Listener {
     /// Whom a picture is for whose caption names the bot. `None` where nobody gets it: also where each
     /// conversation begins a topic. There the caption goes on in a topic of its own, and pictures
     /// without words would be questions by themselves where it was said.
-    fn with_caption(&self, sighting: &Sighting, event: &Event) -> Option<(Sighting, Admitted)> {
+    fn with_caption(
+        &self,
+        album: &AlbumKey,
+        sighting: &Sighting,
+        event: &Event,
+    ) -> Option<(Sighting, Admitted)> {
         let meant = Sighting { addressed: true, ..sighting.clone() };
         let admitted = meant.decide(&self.ingress, &self.bot.account.key).ok()?;
-        (!threads::follows(&admitted, event)).then_some((meant, admitted))
+        let stays_behind = album.has_topics && threads::follows(&admitted, event);
+        (!stays_behind).then_some((meant, admitted))
     }
 
     /// The pictures that came before this one, whose caption names the bot.
@@ -168,7 +177,7 @@ impl Listener {
         let bot = &self.bot.account.key;
         let mut intakes = Vec::new();
         for Early { sighting, mut event } in self.bot.albums.early(key, clock::mono()) {
-            let Some((meant, admitted)) = self.with_caption(&sighting, &event) else { continue };
+            let Some((meant, admitted)) = self.with_caption(key, &sighting, &event) else { continue };
             // Until now they were what somebody said to others.
             let overheard = self.ingress.admission.overheard();
             meant.observe(bot, |_, which| overheard.forget(bot, which));
@@ -188,7 +197,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn album(chat: i64, author: i64) -> AlbumKey {
-        AlbumKey { chat, album: "12".into(), author }
+        AlbumKey { chat, album: "12".into(), author, has_topics: false }
     }
 
     fn picture(number: usize) -> (Sighting, Event) {
