@@ -302,7 +302,7 @@ async fn a_picture_answers_a_message_where_there_are_answers() {
     for reply_to in [&*asked.to_string(), &gone.to_string(), "999999", "no id"] {
         let sent = sends(&mut socket, answering(&chat, &picture, reply_to)).await;
         let messages = telegram.messages(ann).await;
-        let shown = messages.iter().find(|one| one["message_id"].to_string() == sent).unwrap();
+        let shown = messages.iter().find(|one| one["message_id"].as_i64() == sent.parse().ok()).unwrap();
         assert!(shown["raw"]["photo"].is_array(), "{shown:#}");
         answers.push(shown["reply_to"].clone());
     }

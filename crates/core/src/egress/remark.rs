@@ -18,7 +18,7 @@ words! {
 /// How the ledger names what a gateway wants said.
 pub const SEND: &str = "send";
 /// How the ledger names a file that a gateway wants shown.
-pub const SEND_MEDIA: &str = "send_media";
+pub(super) const SEND_MEDIA: &str = "send_media";
 /// How the ledger names what was asked for as a `follow_up`; its body is a `send`.
 pub const FOLLOW_UP: &str = "follow_up";
 /// How the ledger names a remark; its body is a `send`.
