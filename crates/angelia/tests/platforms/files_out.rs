@@ -69,6 +69,7 @@ async fn telegram_gets_every_kind_as_what_it_is() {
     let reference = upload_file(&url, &stage.gateway, ("chart.png", "image/png"), PNG).await;
     let long = "word ".repeat(300);
     sends(&mut socket, send_media(&chat, "image", &reference, &long)).await;
+    telegram.wait_for_text(ann, "word word", SOON).await;
     let after = telegram.messages(ann).await;
     let [file, text] = &after[after.len() - 2..] else { panic!("two messages") };
     assert!(file["raw"]["photo"].is_array() && file["text"].is_null(), "{file}");

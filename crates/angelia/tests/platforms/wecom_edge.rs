@@ -92,7 +92,9 @@ async fn what_is_no_text_is_told_and_what_is_not_committed_is_posted_again() {
     let image = json!({ "PicUrl": "http://p.test/1", "MediaId": "media-hunter2" });
     wecom.say_with(&json!({ "from": "Ann", "type": "image", "fields": image })).await;
     let event = heard(&mut socket).await;
-    assert_eq!((&event["text"], &event["message_type"]), (&json!("[photo]"), &json!("photo")));
+    let (text, gone) = event["text"].as_str().unwrap().split_once('\n').unwrap();
+    assert_eq!((text, &event["message_type"]), ("[photo]", &json!("photo")));
+    assert!(gone.contains("WeCom does not have it any more"), "nor does it know this one: {gone}");
 
     // The store does not commit: WeCom hears it each time.
     let stopped = Inspect::of(&stage.folder.join("data")).stop_commits();
