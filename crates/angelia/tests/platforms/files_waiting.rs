@@ -40,7 +40,7 @@ async fn what_is_said_behind_a_picture_waits_for_it_however_many_others_wait() {
     let mut of_eve = Vec::new();
     while of_eve.len() < 2 {
         let event = heard(&mut socket).await;
-        if event["source"]["chat_id"] == eve.to_string() {
+        if event["source"]["chat_id"] == *eve.to_string() {
             of_eve.push((
                 event["text"].as_str().unwrap().to_owned(),
                 event["media_urls"].as_array().map_or(0, Vec::len),
