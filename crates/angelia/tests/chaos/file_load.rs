@@ -137,7 +137,10 @@ impl Carrier {
         for at in file.blocks() {
             let wanted = file.block(at, &mut block);
             let come = &mut come[..wanted.len()];
-            stream.read_exact(come).await.unwrap_or_else(|error| panic!("{file:?} broke off at {at}: {error}"));
+            stream
+                .read_exact(come)
+                .await
+                .unwrap_or_else(|error| panic!("{file:?} broke off at {at}: {error}"));
             assert!(come == wanted, "{file:?} is another one at {at}");
             if let Pace::Slowly(pause) = pace {
                 sleep(pause).await;

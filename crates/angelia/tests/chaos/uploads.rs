@@ -66,7 +66,10 @@ fn two_hundred_at_once() {
         let sending = async || stage.watched(send_all(&stage.carriers, &files)).await;
         let ((ids, grown, took), mut beside) = stage.beside(1, sending).await;
         let told = format!("{AT_ONCE} uploads of {} MiB in {took:.1?}: {grown}", size() >> 20);
-        report(TEST, &format!("{told}; posts {} beside a sink, {} then", times(&mut beside_sink), times(&mut beside)));
+        report(
+            TEST,
+            &format!("{told}; posts {} beside a sink, {} then", times(&mut beside_sink), times(&mut beside)),
+        );
         let ids: Vec<String> = ids.into_iter().map(|id| id.expect("it was kept")).collect();
         let mut most = grown.all;
 
@@ -93,7 +96,10 @@ fn killed_in_the_middle() {
             let mut stage = Stage::set("uploads_killed").await;
             // Of all sizes, so that they do not end together.
             let files: Vec<TestFile> = (1..=KILLED_AMONG)
-                .map(|number| TestFile { number, size: size() * number / KILLED_AMONG - dice.within(0, 70_000) })
+                .map(|number| TestFile {
+                    number,
+                    size: size() * number / KILLED_AMONG - dice.within(0, 70_000),
+                })
                 .collect();
             let moment = usize::try_from(dice.within(1, KILLED_AMONG * 3 / 4)).unwrap();
             let kept = stage.kill_among(&files, moment, Duration::from_micros(dice.within(0, 30_000))).await;
@@ -164,7 +170,12 @@ struct Growth {
 
 impl fmt::Display for Growth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "memory +{:.1} MiB, {:.1} of it its own", self.all as f64 / 1024.0, self.own as f64 / 1024.0)
+        write!(
+            f,
+            "memory +{:.1} MiB, {:.1} of it its own",
+            self.all as f64 / 1024.0,
+            self.own as f64 / 1024.0
+        )
     }
 }
 
@@ -252,13 +263,19 @@ impl Stage {
                 done = &mut act => break done,
                 () = sleep(Duration::from_millis(20)) => {}
             }
-            most = Growth { all: most.all.max(self.server.rss_kib()), own: most.own.max(self.server.own_kib()) };
+            most =
+                Growth { all: most.all.max(self.server.rss_kib()), own: most.own.max(self.server.own_kib()) };
         };
         (done, Growth { all: most.all - all, own: most.own - own }, began.elapsed())
     }
 
     /// Sends files, and kills the server when so many were answered; the ids of those that were.
-    async fn kill_among(&mut self, files: &[TestFile], moment: usize, later: Duration) -> Vec<(usize, String)> {
+    async fn kill_among(
+        &mut self,
+        files: &[TestFile],
+        moment: usize,
+        later: Duration,
+    ) -> Vec<(usize, String)> {
         let (kept, mut sending) = (Arc::new(Mutex::new(Vec::new())), JoinSet::new());
         for (index, (file, carrier)) in files.iter().zip(self.carriers.iter().cycle()).enumerate() {
             let (kept, carrier, file) = (Arc::clone(&kept), carrier.clone(), *file);

@@ -4,6 +4,7 @@ use super::Media;
 use super::download::serve;
 use super::keep::{Claims, Taken, Terms};
 use super::no_such_file;
+use super::turns::Who;
 use angelia_core::error::Result;
 use angelia_core::media::{FileId, Holder, KEPT_FOR, MediaStore};
 use angelia_core::ports::BoxFuture;
@@ -20,7 +21,8 @@ impl FileKeeper for Media {
             let Uploaded { tenant, holder, visiting, name, media_type, bytes } = uploaded;
             let share = if visiting { VISITORS_SHARE } else { 1 };
             // What nobody says anything with goes soon.
-            let terms = Terms { holder, tenant_bytes: self.tenant_bytes / share, kept_for: KEPT_FOR };
+            let tenant_bytes = self.tenant_bytes / share;
+            let terms = Terms { who: Who::Room, holder, tenant_bytes, kept_for: KEPT_FOR };
             let claims = Claims { file: None, name, media_type };
             let Taken { file, size, name, media_type } =
                 Self::keep(self, &tenant, terms, claims, bytes).await?;
@@ -36,7 +38,7 @@ impl FileKeeper for Media {
     ) -> BoxFuture<'a, Result<Response>> {
         Box::pin(async move {
             let file = self.ports.records.use_file(file, holder).await?.ok_or_else(no_such_file)?;
-            serve(self, &file, headers).await
+            serve(self, Who::Room, &file, headers).await
         })
     }
 }
