@@ -98,10 +98,11 @@ fn two_hundred_into_a_bucket() {
     alone(async {
         let s3 = S3::start().expect("a bucket");
         let settings = [
-            format!("ANGELIA_MEDIA__URL=s3://{}/", S3::BUCKET),
+            format!("ANGELIA_MEDIA__URL=s3://{}", S3::BUCKET),
             format!("ANGELIA_MEDIA__ENDPOINT={}", s3.endpoint()),
             format!("ANGELIA_MEDIA__ACCESS_KEY_ID={}", s3.access_key_id()),
-            format!("ANGELIA_MEDIA__SECRET_ACCESS_KEY={}", s3.secret_access_key()),
+            "ANGELIA_MEDIA__SECRET_ACCESS_KEY__ENV=BUCKET_SECRET".to_owned(),
+            format!("BUCKET_SECRET={}", s3.secret_access_key()),
         ];
         let wrap: Vec<&str> = ["env"].into_iter().chain(settings.iter().map(String::as_str)).collect();
         let mut stage = Stage::set_in("uploads_bucket", &wrap).await;
