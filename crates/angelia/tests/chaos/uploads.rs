@@ -8,6 +8,7 @@ use crate::room::Room;
 use crate::server::{Server, fresh_folder};
 use crate::stage::{alone, busy, milliseconds, quantile, report};
 use angelia_contract::frame::ConnectorFrame;
+use angelia_core::clock;
 use angelia_core::media::{FILE_BYTES, sealed_bytes};
 use angelia_services::S3;
 use angelia_testkit::canary::files_below;
@@ -20,7 +21,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, UNIX_EPOCH};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
@@ -378,7 +379,7 @@ impl Stage {
 
     /// Makes all objects look two hours older.
     fn set_back(&self) {
-        let then = SystemTime::now() - Duration::from_secs(2 * 3_600);
+        let then = UNIX_EPOCH + Duration::from_secs(clock::wall().seconds() - 2 * 3_600);
         for path in files_below(&self.server.data().join("media")) {
             File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
         }
