@@ -24,6 +24,8 @@ mod dice;
 #[allow(dead_code, reason = "most of it is for the tests of platforms")]
 #[path = "platforms/discord_stage.rs"]
 mod discord_stage;
+#[path = "chaos/file_load.rs"]
+mod file_load;
 #[path = "chaos/full_disk.rs"]
 mod full_disk;
 #[path = "chaos/full_disk_operator.rs"]
@@ -71,3 +73,5 @@ mod server;
 mod stage;
 #[path = "chaos/stuck_reader.rs"]
 mod stuck_reader;
+#[path = "chaos/uploads.rs"]
+mod uploads;

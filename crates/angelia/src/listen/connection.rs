@@ -28,7 +28,7 @@ struct State {
 
 impl Connection {
     pub(super) fn new(now: Mono) -> Self {
-        let standing = Standing { doing: Doing::Asking, since: now, stuck_since: None };
+        let standing = Standing { doing: Doing::Asking, since: now, stuck_since: None, due: None };
         let state =
             State { standing, ended: false, asked: false, wrote_last: false, reader: None, writer: None };
         Self { state: Mutex::new(state), over: Notify::new() }
@@ -75,6 +75,11 @@ impl Connection {
             state.standing.doing = doing;
             state.standing.since = clock::mono();
         }
+    }
+
+    /// Its peer has to have taken, by then, what it was given of an answer.
+    pub(super) fn is_due(&self, due: Option<Mono>) {
+        self.state.lock().standing.due = due;
     }
 
     /// The body of the request is complete, or nobody wants more of it.

@@ -4,11 +4,12 @@ use super::connection::Connection;
 use super::misdirected::Misdirected;
 use super::pipelining::Ahead;
 use angelia_core::allowed_hosts::Hosts;
-use angelia_core::connections::{ANSWER_WITHIN, Doing, UPLOAD_WITHIN};
+use angelia_core::clock::{self, Mono};
+use angelia_core::connections::{ANSWER_WITHIN, Doing, UPLOAD_WITHIN, time_for};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
-use axum::http::header::HOST;
+use axum::http::header::{CONTENT_LENGTH, HOST};
 use axum::http::{HeaderValue, Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use hyper::body::{Frame, Incoming, SizeHint};
@@ -58,7 +59,8 @@ impl hyper::service::Service<Request<Incoming>> for Visit {
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 visit.connection.does(Doing::Relay);
             }
-            Ok(response.map(|body| Answer { body, connection: visit.connection }))
+            let has_end = response.headers().contains_key(CONTENT_LENGTH);
+            Ok(response.map(|body| Answer::begin(body, visit.connection, has_end)))
         })
     }
 }
@@ -142,10 +144,26 @@ impl Drop for Question {
     }
 }
 
-/// An answer's body; the connection is quiet again when all of it was handed over.
+/// An answer's body; the connection is quiet again when all of it was handed over. One that has an end
+/// is asked for at a pace, also while nobody asks at all.
 pub(super) struct Answer {
     body: Body,
     connection: Arc<Connection>,
+    /// Since when it has been going, if it has an end, and how much of it went.
+    going: Option<(Mono, u64)>,
+}
+
+impl Answer {
+    fn begin(body: Body, connection: Arc<Connection>, has_end: bool) -> Self {
+        let answer = Self { body, connection, going: has_end.then(|| (clock::mono(), 0)) };
+        answer.goes_on();
+        answer
+    }
+
+    fn goes_on(&self) {
+        let due = self.going.map(|(since, went)| since + time_for(went));
+        self.connection.is_due(due);
+    }
 }
 
 impl hyper::body::Body for Answer {
@@ -156,7 +174,13 @@ impl hyper::body::Body for Answer {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let bytes = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref().map(Bytes::len));
+        if let (Some(bytes), Some((_, went))) = (bytes, &mut self.going) {
+            *went += bytes as u64;
+            self.goes_on();
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -170,6 +194,7 @@ impl hyper::body::Body for Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
+        self.connection.is_due(None);
         self.connection.does(Doing::Quiet);
     }
 }

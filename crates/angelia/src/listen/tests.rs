@@ -1,5 +1,5 @@
 use super::*;
-use angelia_core::connections::{Doing, RELAY_WRITE_PATIENCE, WRITE_PATIENCE};
+use angelia_core::connections::{Doing, RELAY_WRITE_PATIENCE, WRITE_PATIENCE, time_for};
 use axum::body::{Body, Bytes};
 use axum::extract::{ConnectInfo, Request};
 use axum::http::StatusCode;
@@ -175,6 +175,37 @@ async fn who_reads_again_is_not_given_up() {
     until("it is not stuck any more", || !stuck()).await;
     table.give_up(clock::mono() + WRITE_PATIENCE);
     assert_eq!(table.standings().len(), 1);
+}
+
+/// What is read earns time for the rest, and only answers that have an end are waited for like this.
+#[tokio::test]
+async fn an_answer_that_has_an_end_has_to_get_there() {
+    const SIZE: usize = 50 * KERNEL;
+    let endless = || {
+        let pieces =
+            futures_util::stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(&[b'x'; KERNEL])));
+        Body::from_stream(pieces)
+    };
+    let whole = move || std::future::ready(([("content-length", SIZE.to_string())], endless()));
+    let router = Router::new().route("/x", get(whole)).fallback(move || std::future::ready(endless()));
+    let table = Table::new(9, 9);
+    let due = || table.standings().first().and_then(|standing| standing.due);
+    let mut far = connect(&table, router.clone(), None).await;
+    let asked = clock::mono();
+    far.write_all(ASK).await.unwrap();
+    until("it has begun", || due().is_some()).await;
+    let first = due().unwrap();
+    assert!(first >= asked + time_for(0) && first < clock::mono() + time_for(SIZE as u64 / 2));
+    timeout(SOON, far.read_exact(&mut [0; SIZE / 2])).await.expect("it goes on").unwrap();
+    until("there is more time", || due() > Some(first)).await;
+    timeout(SOON, far.read_exact(&mut [0; SIZE / 2])).await.expect("it goes on").unwrap();
+    until("nothing is due any more", || due().is_none()).await;
+    drop(far);
+    until("it is gone", || table.open() == 0).await;
+    let mut far = connect(&table, router, None).await;
+    far.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    timeout(SOON, far.read_exact(&mut [0; SIZE])).await.expect("it goes on").unwrap();
+    assert_eq!(due(), None);
 }
 
 /// Nobody has to tell it to look: the listener does so by itself. Its clock is ahead, so that

@@ -98,6 +98,11 @@ impl Server {
         self.memory("VmRSS:")
     }
 
+    /// The part of it that is its own, without what it maps of files.
+    pub(crate) fn own_kib(&self) -> u64 {
+        self.memory("RssAnon:")
+    }
+
     /// The most it ever had there.
     pub(crate) fn peak_kib(&self) -> u64 {
         self.memory("VmHWM:")

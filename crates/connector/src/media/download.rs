@@ -1,6 +1,8 @@
 //! `GET /relay/media/{id}`: a gateway fetches a file that was meant for it, or a part of one.
 
-use super::{Media, Turn, no_such_file};
+use super::turns::{Turn, Who};
+use super::work::Work;
+use super::{Media, no_such_file};
 use crate::admin::answer;
 use angelia_core::error::{Error, Result};
 use angelia_core::media::{
@@ -42,11 +44,11 @@ async fn give(media: &Media, id: &str, headers: &HeaderMap) -> Result<Response> 
     let id = FileId::parse(id).ok_or_else(no_such_file)?;
     let holder = Holder::Instance(record.instance);
     let file = media.ports.records.use_file(&id, &holder).await?.ok_or_else(no_such_file)?;
-    serve(media, &file, headers).await
+    serve(media, Who::Gateway, &file, headers).await
 }
 
 /// The answer with a file, or the part of it that was asked for.
-pub(super) async fn serve(media: &Media, file: &KeptFile, headers: &HeaderMap) -> Result<Response> {
+pub(super) async fn serve(media: &Media, who: Who, file: &KeptFile, headers: &HeaderMap) -> Result<Response> {
     let range = headers.get(RANGE).and_then(|value| value.to_str().ok());
     let (status, first, last) = match asked(range, file.size) {
         Asked::Whole => (StatusCode::OK, 0, file.size.saturating_sub(1)),
@@ -54,7 +56,7 @@ pub(super) async fn serve(media: &Media, file: &KeptFile, headers: &HeaderMap) -
         Asked::Unsatisfiable => return nothing_there(file.size),
     };
     let part = span(first, last, file.size).ok_or_else(no_such_file)?;
-    let turn = media.turns.take(&file.tenant).await?;
+    let turn = media.turns.take_for(who, &file.tenant).await?;
     let opening = media.open(file, part, turn).await?;
     let mut answer = head(file).status(status).header(CONTENT_LENGTH, part.length);
     if status == StatusCode::PARTIAL_CONTENT {
@@ -85,7 +87,7 @@ impl Media {
     /// Begins to read a part of a file.
     pub(super) async fn open(&self, file: &KeptFile, part: Span, turn: Turn) -> Result<Opening> {
         let secret = self.keys.open(&file.sealed, &seal::blob_key(&file.tenant, file.blob.as_str()))?;
-        let key = BlobKey::from_secret(file.blob.clone(), &secret)?;
+        let key = Arc::new(BlobKey::from_secret(file.blob.clone(), &secret)?);
         let reader = self.blobs.read(&file.blob, part.from, part.to).await?;
         let Some(reader) = reader else {
             tracing::error!(
@@ -95,20 +97,22 @@ impl Media {
             return Err(no_such_file());
         };
         let Span { first_chunk: number, last_chunk, skip, length: left, .. } = part;
-        Ok(Opening { key, reader, number, last_chunk, skip, left, ahead: Vec::new(), _turn: turn })
+        let (work, ahead) = (self.work.clone(), Bytes::new());
+        Ok(Opening { key, reader, work, number, last_chunk, skip, left, ahead, _turn: turn })
     }
 }
 
 /// A part of a file that is being read: at the most one chunk and the piece behind it are in memory.
 pub(super) struct Opening {
-    key: BlobKey,
+    key: Arc<BlobKey>,
     reader: Box<dyn BlobReader>,
+    work: Work,
     number: u64,
     last_chunk: u64,
     skip: usize,
     left: u64,
     /// Sealed bytes that were read and not opened yet.
-    ahead: Vec<u8>,
+    ahead: Bytes,
     _turn: Turn,
 }
 
@@ -126,17 +130,38 @@ impl Opening {
         if self.left == 0 {
             return Ok(None);
         }
-        while self.ahead.len() < SEALED_CHUNK_BYTES {
-            let Some(piece) = self.reader.next().await? else { break };
-            self.ahead.extend_from_slice(&piece);
-        }
-        let rest = self.ahead.split_off(self.ahead.len().min(SEALED_CHUNK_BYTES));
-        let mut chunk = std::mem::replace(&mut self.ahead, rest);
-        self.key.open(self.number, self.number == self.last_chunk, &mut chunk)?;
+        let mut chunk = self.sealed_chunk().await?;
+        let (key, number, is_last) = (self.key.clone(), self.number, self.number == self.last_chunk);
+        let opening =
+            self.work.on(chunk.len(), move || key.open(number, is_last, &mut chunk).map(|()| chunk));
+        let chunk = opening.await??;
         self.number += 1;
         let mut bytes = Bytes::from(chunk).split_off(std::mem::take(&mut self.skip));
         bytes.truncate(usize::try_from(self.left).unwrap_or(usize::MAX));
         self.left -= bytes.len() as u64;
         Ok(Some(bytes))
+    }
+
+    /// The next chunk as it rests; shorter only at the end. A piece that is one is not copied, and none
+    /// takes more than it has bytes.
+    async fn sealed_chunk(&mut self) -> Result<Vec<u8>> {
+        let mut chunk = Vec::new();
+        loop {
+            if chunk.is_empty() && self.ahead.len() == SEALED_CHUNK_BYTES {
+                return Ok(std::mem::take(&mut self.ahead).into());
+            }
+            let some = self.ahead.len().min(SEALED_CHUNK_BYTES - chunk.len());
+            if chunk.is_empty() && some > 0 {
+                chunk.reserve_exact(SEALED_CHUNK_BYTES);
+            }
+            chunk.extend_from_slice(&self.ahead.split_to(some));
+            if chunk.len() == SEALED_CHUNK_BYTES {
+                return Ok(chunk);
+            }
+            match self.reader.next().await? {
+                Some(piece) => self.ahead = piece,
+                None => return Ok(chunk),
+            }
+        }
     }
 }

@@ -2,12 +2,15 @@
 //! nothing: an object that is not finished is none.
 
 use super::Media;
+use super::turns::Who;
+use super::work::Work;
+use angelia_core::connections::time_for;
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::fail;
 use angelia_core::inbox::InstanceId;
 use angelia_core::media::{
-    BlobKey, CHUNK_BYTES, FILE_BYTES, FileId, Holder, KEPT_FOR, MediaStore, NewFile, SNIFF_BYTES,
-    TENANT_FILES, media_type, safe_name,
+    BlobKey, CHUNK_BYTES, FILE_BYTES, FileId, Holder, KEPT_FOR, MediaStore, NewFile, SEALED_CHUNK_BYTES,
+    SNIFF_BYTES, TENANT_FILES, media_type, safe_name,
 };
 use angelia_core::ports::BlobWriter;
 use angelia_core::seal;
@@ -16,7 +19,9 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use sha2::{Digest, Sha256};
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 
 /// A sender who sends nothing for so long has gone, or is no use.
 const QUIET: Duration = Duration::from_secs(30);
@@ -33,6 +38,8 @@ pub(super) struct Claims {
 /// For whom a file is, and how much of it may be kept, for how long.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
+    /// Who sends it.
+    pub(super) who: Who,
     pub(super) holder: Holder,
     /// The most that the tenant may have with it: so many files,
     pub(super) tenant_files: u64,
@@ -54,7 +61,13 @@ impl Media {
     /// The terms of what an instance's agent sends and gets.
     pub(super) fn for_instance(&self, instance: InstanceId) -> Terms {
         let holder = Holder::Instance(instance);
-        Terms { holder, tenant_files: TENANT_FILES, tenant_bytes: self.tenant_bytes, kept_for: KEPT_FOR }
+        Terms {
+            who: Who::Gateway,
+            holder,
+            tenant_files: TENANT_FILES,
+            tenant_bytes: self.tenant_bytes,
+            kept_for: KEPT_FOR,
+        }
     }
 
     /// Keeps what comes as a file of `tenant`.
@@ -65,12 +78,13 @@ impl Media {
         claims: Claims,
         body: impl Stream<Item = Result<Bytes>>,
     ) -> Result<Taken> {
-        let _turn = self.turns.take(tenant).await?;
+        let _turn = self.turns.take_for(terms.who, tenant).await?;
         let blob = FileId::mint();
-        let key = BlobKey::mint(blob.clone());
-        let mut intake = Intake::new(tenant, &key, self.blobs.create(&blob).await?);
-        let mut body = pin!(body);
-        while let Some(piece) = next(&mut body).await? {
+        let key = Arc::new(BlobKey::mint(blob.clone()));
+        let writer = self.blobs.create(&blob).await?;
+        let mut intake = Intake::new(tenant, key.clone(), writer, self.work.clone());
+        let (mut body, began) = (pin!(body), Instant::now());
+        while let Some(piece) = next(&mut body, began + time_for(intake.size)).await? {
             intake.take(piece).await?;
         }
         let Whole { size, hash, head } = intake.finish(claims.file.is_some()).await?;
@@ -101,15 +115,20 @@ impl Media {
     }
 }
 
-async fn next(body: &mut (impl Stream<Item = Result<Bytes>> + Unpin)) -> Result<Option<Bytes>> {
-    let piece = tokio::time::timeout(QUIET, body.next()).await;
+/// The next bytes, if they come soon, and all of it at a pace that lets others have their turn.
+async fn next(
+    body: &mut (impl Stream<Item = Result<Bytes>> + Unpin),
+    until: Instant,
+) -> Result<Option<Bytes>> {
+    let piece = timeout_at(until.min(Instant::now() + QUIET), body.next()).await;
     piece.map_err(|_| Error::invalid("the file did not come to its end; send it again"))?.transpose()
 }
 
 /// A file on its way in: at the most one chunk of it is in memory, and the piece that just came.
-struct Intake<'a> {
-    key: &'a BlobKey,
+struct Intake {
+    key: Arc<BlobKey>,
     writer: Box<dyn BlobWriter>,
+    work: Work,
     hash: Sha256,
     head: Vec<u8>,
     /// What is not sealed yet. A full chunk waits here until it is known whether it is the last.
@@ -125,11 +144,12 @@ struct Whole {
     head: Vec<u8>,
 }
 
-impl<'a> Intake<'a> {
+impl Intake {
     /// The same bytes of two tenants have nothing in common, not even what they are found by.
-    fn new(tenant: &str, key: &'a BlobKey, writer: Box<dyn BlobWriter>) -> Self {
+    fn new(tenant: &str, key: Arc<BlobKey>, writer: Box<dyn BlobWriter>, work: Work) -> Self {
         let hash = Sha256::new_with_prefix(tenant).chain_update([0]);
-        Self { key, writer, hash, head: Vec::new(), chunk: Vec::new(), sealed: 0, size: 0 }
+        let (head, chunk) = (Vec::new(), Vec::with_capacity(SEALED_CHUNK_BYTES));
+        Self { key, writer, work, hash, head, chunk, sealed: 0, size: 0 }
     }
 
     async fn take(&mut self, mut piece: Bytes) -> Result<()> {
@@ -137,12 +157,12 @@ impl<'a> Intake<'a> {
         if self.size > FILE_BYTES {
             return Err(too_large());
         }
-        self.hash.update(&piece);
         let wanted = SNIFF_BYTES.saturating_sub(self.head.len()).min(piece.len());
         self.head.extend_from_slice(&piece[..wanted]);
         while !piece.is_empty() {
             if self.chunk.len() == CHUNK_BYTES {
                 self.seal(false).await?;
+                self.chunk.reserve_exact(SEALED_CHUNK_BYTES);
             }
             let fits = (CHUNK_BYTES - self.chunk.len()).min(piece.len());
             self.chunk.extend_from_slice(&piece.split_to(fits));
@@ -151,8 +171,14 @@ impl<'a> Intake<'a> {
     }
 
     async fn seal(&mut self, is_last: bool) -> Result<()> {
-        let mut chunk = std::mem::take(&mut self.chunk);
-        self.key.seal(self.sealed, is_last, &mut chunk)?;
+        let (key, number, mut chunk) = (self.key.clone(), self.sealed, std::mem::take(&mut self.chunk));
+        let mut hash = self.hash.clone();
+        let sealing = self.work.on(chunk.len(), move || {
+            hash.update(&chunk);
+            key.seal(number, is_last, &mut chunk).map(|()| (hash, chunk))
+        });
+        let (hash, chunk) = sealing.await??;
+        self.hash = hash;
         self.sealed += 1;
         self.writer.write(chunk.into()).await
     }
@@ -174,4 +200,43 @@ impl<'a> Intake<'a> {
 pub(super) fn too_large() -> Error {
     let most = FILE_BYTES / (1024 * 1024);
     Error::new(Kind::TooLarge, format!("files have {most} MiB at the most"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use angelia_core::connections::{SLOW_START, SLOWEST};
+    use futures_util::stream;
+    use tokio::time::sleep;
+
+    /// Takes what comes `size` bytes at a time, one piece in so long; how long that went on, and what came.
+    async fn take(size: usize, pause: Duration) -> (Duration, u64) {
+        let body = stream::unfold((), |()| async move {
+            sleep(pause).await;
+            Some((Ok(Bytes::from(vec![7; size])), ()))
+        });
+        let (mut body, began, mut come) = (pin!(body), Instant::now(), 0);
+        while come < FILE_BYTES {
+            match next(&mut body, began + time_for(come)).await {
+                Ok(piece) => come += piece.map_or(0, |piece| piece.len() as u64),
+                Err(error) => {
+                    assert_eq!(error.kind(), Kind::Invalid);
+                    break;
+                }
+            }
+        }
+        (began.elapsed(), come)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_sends_too_slowly_or_not_at_all_keeps_nobody_waiting() {
+        let second = Duration::from_secs(1);
+        let (took, _) = take(1, QUIET - second).await;
+        assert!(took < SLOW_START + second, "a byte now and then: {took:?}");
+        let (took, come) = take(16 * 1024, second).await;
+        assert!(took < SLOW_START * 2 + second, "at half the pace: {took:?}, {come} bytes");
+        assert_eq!(take(1, QUIET * 2).await, (QUIET, 0));
+        let (_, come) = take(usize::try_from(SLOWEST).unwrap(), second).await;
+        assert_eq!(come, FILE_BYTES, "slow, and still in time");
+    }
 }

@@ -5,6 +5,7 @@
 //! make one or change it, every node can read it, and nothing has to be kept for it.
 
 use super::download::serve;
+use super::turns::Who;
 use super::{Media, no_such_file};
 use crate::admin::answer;
 use angelia_core::clock::{self, UnixMillis};
@@ -72,5 +73,5 @@ pub(super) async fn follow(
 async fn give(media: &Media, link: &str, headers: &HeaderMap) -> Result<Response> {
     let (file, holder) = media.read_link(link).ok_or_else(no_such_file)?;
     let file = media.ports.records.use_file(&file, &holder).await?.ok_or_else(no_such_file)?;
-    serve(media, &file, headers).await
+    serve(media, Who::Link, &file, headers).await
 }

@@ -4,6 +4,7 @@ use super::Media;
 use super::download::serve;
 use super::keep::{Claims, Taken, Terms};
 use super::no_such_file;
+use super::turns::Who;
 use angelia_core::error::Result;
 use angelia_core::media::{FileId, Holder, KEPT_FOR, MediaStore, TENANT_FILES};
 use angelia_core::ports::BoxFuture;
@@ -22,6 +23,7 @@ impl FileKeeper for Media {
             let share = if visiting { VISITORS_SHARE } else { 1 };
             // What nobody says anything with goes soon.
             let terms = Terms {
+                who: Who::Room,
                 holder,
                 tenant_files: TENANT_FILES / share,
                 tenant_bytes: self.tenant_bytes / share,
@@ -42,7 +44,7 @@ impl FileKeeper for Media {
     ) -> BoxFuture<'a, Result<Response>> {
         Box::pin(async move {
             let file = self.ports.records.use_file(file, holder).await?.ok_or_else(no_such_file)?;
-            serve(self, &file, headers).await
+            serve(self, Who::Room, &file, headers).await
         })
     }
 }

@@ -3,6 +3,7 @@
 
 mod address;
 mod lasting;
+mod pace;
 mod pipelining;
 mod share;
 mod standing;
@@ -10,6 +11,7 @@ mod takeovers;
 
 pub use address::{Addresses, known, neighbourhood};
 pub use lasting::{Lasting, NoPlace, RelayPlaces};
+pub use pace::time_for;
 pub use pipelining::{is_crowd, rest_after};
 pub use share::{Shares, share};
 pub use standing::{Doing, Standing, is_given_up, least_deserving};
@@ -57,6 +59,11 @@ angelia_contract::limits! {
     pub const ANSWER_WITHIN: Duration = Duration::from_secs(30), time "to receive and answer a request";
     /// Files over a slow line. Whoever sends nothing of one for half a minute is given up before.
     pub const UPLOAD_WITHIN: Duration = Duration::from_secs(600), time "to receive a file";
+    /// Of a file that comes or goes, once its first minute is over: as much as the worst of lines carry.
+    /// Whoever is slower has the turn of somebody else; the connection is closed.
+    pub const SLOWEST: u64 = 32 * 1024, bytes "a second of a file that comes or goes";
+    /// For whoever is on the way through a tunnel.
+    pub const SLOW_START: Duration = Duration::from_secs(60), time "in which a file may come or go as slowly as it likes";
     /// A peer that takes nothing of an answer for so long does not read; the
     /// connection is closed.
     pub const WRITE_PATIENCE: Duration = Duration::from_secs(20), time "without progress of an answer, or of an event stream";

@@ -31,15 +31,18 @@ pub struct Standing {
     pub since: Mono,
     /// Since when its peer has taken nothing of what is to be written.
     pub stuck_since: Option<Mono>,
+    /// By when its peer has to ask for more of an answer that has an end.
+    pub due: Option<Mono>,
 }
 
-/// Whether the peer of a connection has read nothing for too long.
+/// Whether the peer of a connection has read nothing for too long, or reads too slowly.
 pub fn is_given_up(standing: &Standing, now: Mono) -> bool {
     let patience = match standing.doing {
         Doing::Relay => RELAY_WRITE_PATIENCE,
         _ => WRITE_PATIENCE,
     };
     standing.stuck_since.is_some_and(|since| now.since(since) >= patience)
+        || standing.due.is_some_and(|due| due <= now)
 }
 
 /// Those to close so that `need` others can come: who is stuck, who sends ahead,
@@ -97,11 +100,11 @@ mod tests {
     }
 
     fn doing(doing: Doing, since: u64) -> Standing {
-        Standing { doing, since: ago(since), stuck_since: None }
+        Standing { doing, since: ago(since), stuck_since: None, due: None }
     }
 
     fn stuck(doing: Doing, for_millis: u64) -> Standing {
-        Standing { doing, since: ago(for_millis), stuck_since: Some(ago(for_millis)) }
+        Standing { doing, since: ago(for_millis), stuck_since: Some(ago(for_millis)), due: None }
     }
 
     fn chosen(standings: &[Standing], need: usize, spare: usize) -> Vec<usize> {
@@ -135,6 +138,12 @@ mod tests {
         ];
         assert_eq!(chosen(&all, 4, 0), [2, 1, 0, 3]);
         assert_eq!(chosen(&[doing(Doing::Quiet, 9_000), doing(Doing::Asking, 1_000)], 1, 0), [1]);
+    }
+
+    #[test]
+    fn who_reads_too_slowly_is_given_up_though_it_reads() {
+        let slow = Standing { due: Some(ago(0)), ..stuck(Doing::Answering, 1_000) };
+        assert!(is_given_up(&slow, ago(0)) && !is_given_up(&slow, ago(1)));
     }
 
     #[test]

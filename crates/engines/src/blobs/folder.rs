@@ -6,19 +6,22 @@
 //! media/unfinished/abcd…  one that is being written
 //! ```
 
+use super::disk::Disk;
 use super::unfinished::{OWNER_ONLY, Unfinished, failed, if_there, names};
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Result};
-use angelia_core::media::FileId;
+use angelia_core::media::{FileId, SEALED_CHUNK_BYTES};
 use angelia_core::ports::{BlobReader, BlobWriter, Blobs, BoxFuture, Listing};
 use bytes::Bytes;
-use std::io::{self, SeekFrom};
+use std::fs::{DirBuilder, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
-use tokio::fs::{self, File};
-use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+use std::sync::Arc;
+use tokio::fs;
 
-/// Bytes read at a time.
-const PIECE: usize = 64 * 1024;
+/// Bytes read at a time: as many as are opened together, so that nobody has to put pieces together.
+const PIECE: usize = SEALED_CHUNK_BYTES;
 
 /// Blobs in a folder, which one server has for itself.
 #[derive(Clone, Debug)]
@@ -40,8 +43,8 @@ impl FolderBlobs {
 }
 
 /// Has a folder remember the names in it.
-async fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder).await?.sync_all().await
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
 }
 
 impl Blobs for FolderBlobs {
@@ -57,10 +60,10 @@ impl Blobs for FolderBlobs {
     fn read(&self, blob: &FileId, from: u64, to: u64) -> BoxFuture<'_, Result<Option<Box<dyn BlobReader>>>> {
         let path = self.path(blob);
         Box::pin(async move {
-            let failed = |error| failed("read a file", error);
-            let Some(mut file) = if_there(File::open(&path).await).map_err(failed)? else { return Ok(None) };
-            file.seek(SeekFrom::Start(from)).await.map_err(failed)?;
-            let reader = Reader { file, left: to.saturating_sub(from) };
+            let disk = self.unfinished.disk.clone();
+            let file = disk.work(move || if_there(File::open(&path))).await;
+            let Some(file) = file.map_err(|e| failed("read a file", e))? else { return Ok(None) };
+            let reader = Reader { file: Arc::new(file), disk, at: from, to };
             Ok(Some(Box::new(reader) as Box<dyn BlobReader>))
         })
     }
@@ -129,34 +132,37 @@ impl Drop for NotInPlace {
 }
 
 struct Writer {
-    file: File,
+    file: Arc<File>,
     folder: Unfinished,
     path: NotInPlace,
     place: PathBuf,
 }
 
 impl Writer {
-    async fn put_in_place(mut self) -> io::Result<()> {
-        self.file.flush().await?;
-        self.file.sync_all().await?;
-        if let Some(folder) = self.place.parent() {
-            let is_new = fs::DirBuilder::new().mode(OWNER_ONLY).create(folder).await.is_ok();
-            fs::rename(&self.path.0, &self.place).await?;
-            sync_folder(folder).await?;
-            if let Some(above) = folder.parent().filter(|_| is_new) {
-                sync_folder(above).await?;
-            }
-        }
-        Ok(())
+    /// In two steps: whoever gives up during the first, the long one, leaves nothing.
+    async fn put_in_place(self) -> io::Result<()> {
+        let Self { file, folder, path, place } = self;
+        folder.disk.sync(move || file.sync_all()).await?;
+        let from = path.0.clone();
+        folder.disk.sync(move || move_to(&from, &place)).await
     }
+}
+
+/// Gives a file its name, for good.
+fn move_to(from: &Path, place: &Path) -> io::Result<()> {
+    let Some(folder) = place.parent() else { return Err(ErrorKind::InvalidInput.into()) };
+    let is_new = DirBuilder::new().mode(OWNER_ONLY).create(folder).is_ok();
+    std::fs::rename(from, place)?;
+    sync_folder(folder)?;
+    if let Some(above) = folder.parent().filter(|_| is_new) {
+        sync_folder(above)?;
+    }
+    Ok(())
 }
 
 impl BlobWriter for Writer {
     fn write(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
-        Box::pin(async move {
-            self.folder.check_room()?;
-            self.file.write_all(&bytes).await.map_err(|e| failed("write a file", e))
-        })
+        Box::pin(self.folder.add(&self.file, bytes))
     }
 
     fn finish(self: Box<Self>) -> BoxFuture<'static, Result<()>> {
@@ -165,24 +171,29 @@ impl BlobWriter for Writer {
 }
 
 struct Reader {
-    file: File,
-    left: u64,
+    file: Arc<File>,
+    disk: Disk,
+    at: u64,
+    to: u64,
 }
 
 impl BlobReader for Reader {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Bytes>>> {
         Box::pin(async move {
-            let wanted = usize::try_from(self.left).unwrap_or(PIECE).min(PIECE);
+            let (file, at) = (self.file.clone(), self.at);
+            let wanted = usize::try_from(self.to.saturating_sub(at)).unwrap_or(PIECE).min(PIECE);
             if wanted == 0 {
                 return Ok(None);
             }
-            let mut piece = vec![0; wanted];
-            let read = self.file.read(&mut piece).await.map_err(|e| failed("read a file", e))?;
-            if read == 0 {
-                return Err(Error::internal("a stored file is shorter than it was"));
-            }
-            piece.truncate(read);
-            self.left -= read as u64;
+            let read = self.disk.work(move || {
+                let mut piece = vec![0; wanted];
+                file.read_exact_at(&mut piece, at).map(|()| piece)
+            });
+            let piece = read.await.map_err(|error| match error.kind() {
+                ErrorKind::UnexpectedEof => Error::internal("a stored file is shorter than it was"),
+                _ => failed("read a file", error),
+            })?;
+            self.at += piece.len() as u64;
             Ok(Some(piece.into()))
         })
     }

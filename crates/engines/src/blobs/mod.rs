@@ -2,6 +2,7 @@
 
 mod bucket;
 mod copy;
+mod disk;
 mod folder;
 mod memory;
 mod unfinished;

@@ -1,13 +1,17 @@
 //! Uploads that are not finished, on this machine's disk: where they are, what they leave free,
 //! and how what is left of them goes.
 
+use super::disk::Disk;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Result};
 use angelia_core::media::FileId;
-use std::io::{self, ErrorKind};
+use bytes::Bytes;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
-use tokio::fs::{self, File};
+use tokio::fs;
 
 /// Where they are, below the folder of files. No blob's folder is called that.
 const UNFINISHED: &str = "unfinished";
@@ -18,7 +22,10 @@ const LEFT_FREE: u64 = 1024 * 1024 * 1024;
 
 /// The folder of uploads that are not finished.
 #[derive(Clone, Debug)]
-pub(super) struct Unfinished(PathBuf);
+pub(super) struct Unfinished {
+    path: PathBuf,
+    pub(super) disk: Disk,
+}
 
 impl Unfinished {
     /// The one below `folder`. Both are made if they are not there, for their owner only.
@@ -27,21 +34,34 @@ impl Unfinished {
         let mut maker = fs::DirBuilder::new();
         let made = maker.recursive(true).mode(OWNER_ONLY).create(&path).await;
         made.map_err(|e| failed("make the folder of files", e))?;
-        Ok(Self(path))
+        Ok(Self { path, disk: Disk::default() })
     }
 
     /// Begins one: its file, and where that is.
-    pub(super) async fn begin(&self, blob: &FileId) -> Result<(File, PathBuf)> {
+    pub(super) async fn begin(&self, blob: &FileId) -> Result<(Arc<File>, PathBuf)> {
         self.check_room()?;
-        let path = self.0.join(blob.as_str());
-        let mut options = File::options();
-        let file = options.read(true).write(true).create_new(true).open(&path).await;
-        Ok((file.map_err(|e| failed("begin a file", e))?, path))
+        let path = self.path.join(blob.as_str());
+        let place = path.clone();
+        let begun =
+            self.disk.work(move || File::options().read(true).write(true).create_new(true).open(place)).await;
+        Ok((Arc::new(begun.map_err(|e| failed("begin a file", e))?), path))
     }
 
-    /// Refuses when the disk has no more room for files. Asked for each piece: many come at once.
-    pub(super) fn check_room(&self) -> Result<()> {
-        let disk = rustix::fs::statvfs(&self.0).map_err(|e| failed("look at the disk", e.into()))?;
+    /// Adds bytes to one, if the disk has room for them. Asked for each piece: many come at once.
+    pub(super) async fn add(&self, file: &Arc<File>, bytes: Bytes) -> Result<()> {
+        let (folder, file) = (self.clone(), file.clone());
+        let added = self.disk.work(move || {
+            Ok(match folder.check_room() {
+                Ok(()) => (&*file).write_all(&bytes).map_err(|e| failed("write a file", e)),
+                refused => refused,
+            })
+        });
+        added.await.map_err(|e| failed("write a file", e))?
+    }
+
+    /// Refuses when the disk has no more room for files.
+    fn check_room(&self) -> Result<()> {
+        let disk = rustix::fs::statvfs(&self.path).map_err(|e| failed("look at the disk", e.into()))?;
         let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
         if is_short(bytes(disk.f_bavail), bytes(disk.f_blocks)) {
             let why = "the disk has no room for files; what is left is for the database: free some space";
@@ -54,7 +74,7 @@ impl Unfinished {
     pub(super) async fn sweep(&self, then: UnixMillis) -> Result<u64> {
         let failed = |error| failed("throw unfinished files away", error);
         let mut swept = 0;
-        for (path, at) in names(&self.0).await.map_err(failed)? {
+        for (path, at) in names(&self.path).await.map_err(failed)? {
             if at < then && if_there(fs::remove_file(path).await).map_err(failed)?.is_some() {
                 swept += 1;
             }

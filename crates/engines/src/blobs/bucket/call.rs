@@ -140,7 +140,9 @@ impl Client {
 
 /// Reads an answer that has an end.
 async fn read(answer: &mut Response, longest: usize) -> Result<Vec<u8>, Failure> {
-    let mut body = Vec::new();
+    // What grows takes up to twice as much as comes.
+    let announced = answer.content_length().and_then(|length| usize::try_from(length).ok());
+    let mut body = Vec::with_capacity(announced.unwrap_or(0).min(longest));
     while let Some(chunk) = answer.chunk().await? {
         if body.len() + chunk.len() > longest {
             return Err(Failure::Unreadable);

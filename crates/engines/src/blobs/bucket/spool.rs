@@ -6,6 +6,7 @@
 //! The file has no name from the moment it is there: whatever becomes of the server, it leaves nothing.
 
 use super::Bucket;
+use crate::blobs::disk::Disk;
 use crate::blobs::unfinished::{Unfinished, failed, if_there};
 use angelia_core::error::Result;
 use angelia_core::media::FileId;
@@ -15,11 +16,11 @@ use bytes::Bytes;
 use futures_util::stream;
 use reqwest::Body;
 use sha2::{Digest, Sha256};
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use tokio::fs::{self, File};
-use tokio::io::AsyncWriteExt;
+use tokio::fs;
 
 /// Bytes sent at a time. The HTTP client holds up to sixteen such pieces for a slow server.
 const PIECE: u64 = 8 * 1024;
@@ -29,7 +30,7 @@ pub(super) struct Writer {
     bucket: Arc<Bucket>,
     blob: FileId,
     folder: Unfinished,
-    file: File,
+    file: Arc<File>,
     size: u64,
     hash: Sha256,
 }
@@ -45,19 +46,22 @@ impl Writer {
 impl BlobWriter for Writer {
     fn write(&mut self, bytes: Bytes) -> BoxFuture<'_, Result<()>> {
         Box::pin(async move {
-            self.folder.check_room()?;
             self.size += bytes.len() as u64;
-            self.hash.update(&bytes);
-            self.file.write_all(&bytes).await.map_err(|e| failed("write a file", e))
+            let (mut hash, hashed) = (std::mem::take(&mut self.hash), bytes.clone());
+            let hashing = self.folder.disk.work(move || {
+                hash.update(&hashed);
+                Ok(hash)
+            });
+            self.hash = hashing.await.map_err(|e| failed("write a file", e))?;
+            self.folder.add(&self.file, bytes).await
         })
     }
 
-    fn finish(mut self: Box<Self>) -> BoxFuture<'static, Result<()>> {
+    fn finish(self: Box<Self>) -> BoxFuture<'static, Result<()>> {
         Box::pin(async move {
-            self.file.flush().await.map_err(|e| failed("write a file", e))?;
-            let file = Arc::new(self.file.into_std().await);
-            let body = Spooled { file, size: self.size, hash: hex(&self.hash.finalize()) };
-            self.bucket.put(&self.blob, &body).await
+            let Self { bucket, blob, folder, file, size, hash } = *self;
+            let body = Spooled { file, disk: folder.disk, size, hash: hex(&hash.finalize()) };
+            bucket.put(&blob, &body).await
         })
     }
 }
@@ -65,7 +69,8 @@ impl BlobWriter for Writer {
 /// An upload that is whole, and can be sent as often as it takes.
 #[derive(Debug)]
 pub(super) struct Spooled {
-    file: Arc<std::fs::File>,
+    file: Arc<File>,
+    disk: Disk,
     size: u64,
     hash: String,
 }
@@ -82,15 +87,15 @@ impl Spooled {
 
     /// Its bytes, piece by piece, from the beginning.
     pub(super) fn stream(&self) -> Body {
-        let (file, size) = (self.file.clone(), self.size);
+        let (file, disk, size) = (self.file.clone(), self.disk.clone(), self.size);
         Body::wrap_stream(stream::try_unfold(0, move |at| {
-            let file = file.clone();
+            let (file, disk) = (file.clone(), disk.clone());
             async move {
                 let wanted = PIECE.min(size - at);
                 if wanted == 0 {
                     return Ok::<_, io::Error>(None);
                 }
-                let piece = read(file, at, wanted).await?;
+                let piece = disk.work(move || read(&file, at, wanted)).await?;
                 Ok(Some((Bytes::from(piece), at + wanted)))
             }
         }))
@@ -98,11 +103,8 @@ impl Spooled {
 }
 
 /// Reads a part of a file, wherever others read it meanwhile.
-async fn read(file: Arc<std::fs::File>, at: u64, length: u64) -> io::Result<Vec<u8>> {
-    let read = tokio::task::spawn_blocking(move || {
-        let mut piece = vec![0; usize::try_from(length).map_err(|_| ErrorKind::InvalidInput)?];
-        file.read_exact_at(&mut piece, at)?;
-        Ok(piece)
-    });
-    read.await.map_err(|_| io::Error::from(ErrorKind::Interrupted))?
+fn read(file: &File, at: u64, length: u64) -> io::Result<Vec<u8>> {
+    let mut piece = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+    file.read_exact_at(&mut piece, at)?;
+    Ok(piece)
 }
