@@ -98,7 +98,16 @@ pub(super) async fn ask_of(
     if let Command::Tenant(command) = &command {
         command.check_terminal()?;
     }
-    answer(config, remote, command).await?.show(as_json)
+    let asks_state = matches!(command, Command::Status { .. });
+    let answer = answer(config, remote, command).await?;
+    answer.show(as_json)?;
+    // Whoever asks by a script, as a container's health check does, looks at the exit code alone.
+    if asks_state && answer.value["ready"] == false {
+        let why = answer.value["not_ready"].as_str().unwrap_or("see above");
+        // One that answers is not unreachable, which has an exit code of its own.
+        return Err(Error::internal(format!("the server is not ready: {why}")));
+    }
+    Ok(())
 }
 
 /// Says that no server knows of what was made: a link or a secret looks as good
@@ -142,6 +151,7 @@ async fn answer(config: Option<&Config>, remote: &Remote, command: Command) -> R
         | Command::Contract(_)
         | Command::Completions { .. }
         | Command::Limits { .. }
+        | Command::Problems { .. }
         | Command::Man { .. } => Err(Error::internal("this command asks no server")),
     }
 }
