@@ -9,6 +9,7 @@ mod gateway;
 mod inbox;
 mod key;
 mod manual;
+mod messages;
 mod migrate;
 mod problems;
 mod request;
@@ -139,15 +140,21 @@ enum Command {
     /// Several nodes on one store.
     #[command(subcommand)]
     Cluster(ClusterCommand),
-    /// Tells which way a message took, and when.
-    #[command(
-        after_help = "Examples:\n  angelia explain wp7c08…\n  angelia explain b123\n  angelia explain -1002003004005/17"
-    )]
+    /// Lists the last messages, and how far each got; never what they say.
+    #[command(after_help = "Examples:\n  angelia messages\n  angelia messages webchat:lab\n  \
+        angelia messages --state dropped --since 1h\n  angelia messages --gateway gw-office --follow")]
+    Messages(messages::Wanted),
+    /// Tells which way a message took, and when; if it reached nobody, why, and what mends it.
+    #[command(after_help = "Examples:\n  angelia explain --last\n  angelia explain --last webchat:lab\n  \
+        angelia explain wp7c08…\n  angelia explain b123\n  angelia explain -1002003004005/17")]
     Explain {
         /// The message's id, CHAT/MESSAGE where ids are a chat's own as on Telegram,
-        /// or an inbox entry such as b123.
-        #[arg(allow_hyphen_values = true)]
-        message: String,
+        /// or an inbox entry such as b123; with --last a chat or place.
+        #[arg(allow_hyphen_values = true, required_unless_present = "last")]
+        message: Option<String>,
+        /// The last message that came, of the chat if one is named.
+        #[arg(long)]
+        last: bool,
     },
     /// Who changed what.
     #[command(subcommand)]
@@ -336,6 +343,9 @@ fn dispatch(cli: Cli) -> Result<()> {
         Command::Status { watch: true } => {
             runtime()?.block_on(watch::watch(|| watch::running(&config), cli.json))
         }
+        Command::Messages(wanted) if wanted.follow => {
+            runtime()?.block_on(messages::follow(|| watch::running(&config), wanted, cli.json))
+        }
         other => runtime()?.block_on(request::ask(config, other, cli.json)),
     }
 }
@@ -362,6 +372,9 @@ fn ask_elsewhere(server: Elsewhere, command: Command, as_json: bool) -> Result<(
             runtime()?.block_on(bot::list(&Config::default(), Some(remote()?), as_json))
         }
         Command::Status { watch: true } => runtime()?.block_on(watch::watch(remote, as_json)),
+        Command::Messages(wanted) if wanted.follow => {
+            runtime()?.block_on(messages::follow(remote, wanted, as_json))
+        }
         other => runtime()?.block_on(request::ask_of(&remote()?, None, other, as_json)),
     }
 }

@@ -6,7 +6,7 @@ use super::gateway::GatewayCommand;
 use super::route::RouteCommand;
 use super::tenant::TenantCommand;
 use super::webchat::WebchatCommand;
-use super::{Command, bot, client, cluster, gateway, inbox, key, route, tenant, webchat};
+use super::{Command, bot, client, cluster, gateway, inbox, key, messages, route, tenant, webchat};
 use crate::config::Config;
 use crate::files::absolute;
 use crate::remote::{Remote, Reply};
@@ -134,7 +134,12 @@ async fn answer(config: Option<&Config>, remote: &Remote, command: Command) -> R
         Command::Webchat(command) => webchat::ask(remote, command).await,
         Command::Status { .. } => Answer::of(remote, api::STATUS.ask(&Nothing {}), show::status).await,
         Command::Cluster(command) => cluster::ask(remote, command).await,
-        Command::Explain { message } => {
+        Command::Messages(wanted) => messages::ask(remote, &wanted).await,
+        Command::Explain { message, last } => {
+            let message = match message {
+                Some(message) if !last => message,
+                chat => messages::last(remote, chat).await?,
+            };
             Answer::of(remote, api::EXPLAIN.ask(&message, &Nothing {}), show::story).await
         }
         Command::Audit(command) => key::audit(remote, command).await,

@@ -127,4 +127,27 @@ async fn a_message_that_reaches_nobody_is_explained_with_the_step_that_mends_it(
     let drop = world.connector.command(&["explain", id]).await["drops"][0].clone();
     let next = drop["next"].as_str().unwrap();
     assert!(drop["reason"] == "author_not_allowed" && next.contains("--allow ann,… webchat:lab"), "{drop}");
+    // The step is taken as it stands there; at no moment the place has no route.
+    let refused = ["route", "add", "--tenant", "default", "--allow", "ann,bob", "webchat:lab"];
+    let told = world.connector.command(&refused).await;
+    assert!(told["error"].as_str().is_none_or(|error| error.contains("--replace")), "{told}");
+    let step = ["route", "add", "--replace", "--tenant", "default", "--allow", "ann,bob", "webchat:lab"];
+    assert_eq!(world.connector.command(&step).await["allow"], json!(["ann", "bob"]));
+    let posted = world.post_as(&world.key, "lab", &json!({ "text": "@agent once more" })).await;
+    assert!(posted["undelivered"].is_null(), "{posted}");
+
+    let listed = world.connector.command(&["messages", "webchat:lab"]).await;
+    let all = listed["messages"].as_array().unwrap();
+    let states: Vec<_> = all.iter().map(|one| one["state"].as_str().unwrap()).collect();
+    assert_eq!(states, ["dropped", "dropped", "waiting"], "{listed}");
+    assert_eq!((&all[0]["note"], &all[0]["person"]), (&json!("no_route"), &json!("ann")));
+    assert_eq!((&all[2]["gateway"], &all[2]["message_id"]), (&json!("gw"), &posted["message_id"]));
+    let dropped = world.connector.command(&["messages", "--state", "dropped", "--limit", "1"]).await;
+    assert_eq!(
+        (&dropped["messages"][0]["note"], &dropped["more"]),
+        (&json!("author_not_allowed"), &json!(true))
+    );
+    assert_eq!(world.connector.command(&["messages", "telegram:1"]).await["messages"], json!([]));
+    let last = world.connector.command(&["explain", "--last", "webchat:lab"]).await;
+    assert_eq!(last["messages"][0]["message_id"], posted["message_id"], "{last}");
 }

@@ -136,6 +136,11 @@ impl Drops {
         self.0.lock().recent.iter().map(|(_, dropped)| dropped).filter(is_meant).cloned().collect()
     }
 
+    /// All that is remembered, the newest first.
+    pub(crate) fn recent(&self) -> Vec<Dropped> {
+        self.0.lock().recent.iter().rev().map(|(_, dropped)| dropped.clone()).collect()
+    }
+
     /// Why a message of a chat was dropped the last time, and when.
     pub(crate) fn why(&self, which: Which<'_>) -> Option<(DropReason, UnixMillis)> {
         let is_meant = |(_, dropped): &&(DropReason, Dropped)| {

@@ -16,9 +16,8 @@ impl DropReason {
             Self::AuthorNotAllowed => (
                 "The place has a route, and the route does not let this person speak to the agent.",
                 "They are not among those that --allow names.",
-                "let them in: angelia route list shows who may speak there; remove the route and make it again \
-                 with their id: angelia route remove {place} && angelia route add --tenant {tenant} --allow {author},… \
-                 {place}",
+                "let them in: angelia route list shows who may speak there; make the route again, with their id \
+                 among those: angelia route add --replace --tenant {tenant} --allow {author},… {place}",
             ),
             Self::NoInstance => (
                 "The place has a route, and there is no gateway left behind it.",
@@ -34,8 +33,8 @@ impl DropReason {
             Self::NotAddressed => (
                 "It was said among people, and not to the bot.",
                 "In a group the bot is mentioned, replied to, or given a command.",
-                "to have every message there delivered, make the route with --free: angelia route remove {place} && \
-                 angelia route add --tenant {tenant} --free --allow any {place}",
+                "to have every message there delivered, make the route with --free: angelia route add --replace \
+                 --tenant {tenant} --free --allow any {place}",
             ),
             Self::Consumed => (
                 "It was for the server itself, which has answered it.",
