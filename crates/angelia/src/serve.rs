@@ -1,6 +1,6 @@
 //! `angelia serve`: from configuration to a running server, and down again.
 
-use crate::config::Config;
+use crate::config::{Config, LogFormat};
 use crate::listen::{Door, Misdirected};
 use crate::log::{Visible, colours};
 use crate::open::{Opened, Purpose};
@@ -179,7 +179,16 @@ pub(crate) fn log(config: &Config) -> Result<()> {
     for directive in QUIET {
         filter = filter.add_directive(directive.parse().map_err(|_| Error::internal("a log directive"))?);
     }
-    let log = tracing_subscriber::fmt().with_ansi(colours());
-    let _ = log.with_env_filter(filter).with_writer(Visible::stderr).try_init();
+    // A second server of the same process, in tests, goes on with the log of the first.
+    let _ = match config.log.format {
+        LogFormat::Text => {
+            let log = tracing_subscriber::fmt().with_ansi(colours());
+            log.with_env_filter(filter).with_writer(Visible::stderr).try_init()
+        }
+        LogFormat::Json => {
+            let log = tracing_subscriber::fmt().json().flatten_event(true).with_current_span(false);
+            log.with_span_list(false).with_env_filter(filter).with_writer(Visible::stderr_json).try_init()
+        }
+    };
     Ok(())
 }

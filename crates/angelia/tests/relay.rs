@@ -34,6 +34,7 @@ mod relay {
     mod takeover;
     mod tls;
     mod tree;
+    mod troubles;
     mod turns;
     mod upgrade;
     mod without_server;

@@ -13,7 +13,7 @@ use crate::notices::Notices;
 use crate::readiness::Readiness;
 use crate::refusal_log::RefusalLog;
 use crate::registrar::Registrar;
-use crate::relay::{self, Ending, Others, Relay, Sessions, Subscriber};
+use crate::relay::{self, DialLog, Ending, Others, Relay, Sessions, Subscriber};
 use crate::ssrf_guard::{Guard, no_client};
 use crate::supervise::Lifecycle;
 use crate::telemetry::{Counter, Metrics};
@@ -136,6 +136,8 @@ pub(crate) struct Parts {
     pub(crate) hub: Arc<Hub>,
     pub(crate) memory: Arc<Memory>,
     pub(crate) wake: Arc<Waker>,
+    /// Who was turned away lately.
+    pub(crate) dials: Arc<DialLog>,
     pub(crate) refusal_log: Arc<RefusalLog>,
     /// Where messages wait for threads of their own.
     pub(crate) beginnings: Arc<Beginnings>,
@@ -400,6 +402,7 @@ impl Parts {
             presence,
             refusal_log: RefusalLog::new(ports.records.clone(), metrics.clone()),
             beginnings: Arc::default(),
+            dials: Arc::default(),
             ports,
             metrics,
             keys,

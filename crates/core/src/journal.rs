@@ -99,6 +99,15 @@ pub trait JournalStore: Records {
         look(self, "read the journal", move |view| explain(view, &message))
     }
 
+    /// The newest messages, the newest first; without what was answered.
+    fn recent(&self, limit: usize) -> BoxFuture<'_, Result<Vec<MessageTrace>>> {
+        look(self, "read the journal", move |view| {
+            let found: Vec<JournalRow> = view.walk((&[], ()), "id", (Direction::Down, 0), limit)?;
+            let mut names = HashMap::new();
+            found.into_iter().map(|row| trace(view, row, &mut names)).collect()
+        })
+    }
+
     /// Actions of which nobody knows whether the provider has them, newest first.
     fn ambiguous_actions(&self, limit: usize) -> BoxFuture<'_, Result<Vec<ActionTrace>>> {
         look(self, "read the ledger", move |view| {
@@ -151,7 +160,11 @@ fn explain(view: &mut View<'_>, message: &str) -> Result<Vec<MessageTrace>> {
         found.extend(messages(view, &["seq"], (seq,))?);
     }
     let mut names = HashMap::new();
-    found.into_iter().map(|row| story(view, row, &mut names)).collect()
+    let story = |row: JournalRow| {
+        let replies = replies(view, &row)?;
+        Ok(MessageTrace { replies, ..trace(view, row, &mut names)? })
+    };
+    found.into_iter().map(story).collect()
 }
 
 fn messages(view: &mut View<'_>, by: &'static [&'static str], values: impl Key) -> Result<Vec<JournalRow>> {
@@ -166,7 +179,7 @@ fn named(message: &str) -> Option<(&str, &str)> {
 }
 
 /// The way of a message, with the name of its instance, if that is still there.
-fn story(
+fn trace(
     view: &mut View<'_>,
     row: JournalRow,
     names: &mut HashMap<InstanceId, String>,
@@ -178,7 +191,6 @@ fn story(
             names.entry(row.instance).or_insert(name).clone()
         }
     };
-    let replies = replies(view, &row)?;
     Ok(MessageTrace {
         seq: row.seq,
         kind: row.kind,
@@ -197,7 +209,7 @@ fn story(
         pushes: u32::try_from(row.pushes).unwrap_or(u32::MAX),
         settled_at: row.settled_at,
         outcome: row.outcome,
-        replies,
+        replies: Vec::new(),
     })
 }
 

@@ -50,6 +50,7 @@ pub mod notices;
 pub mod once;
 pub mod own_words;
 pub mod ports;
+pub mod problems;
 pub mod prompts;
 pub mod quarantine;
 pub mod records;

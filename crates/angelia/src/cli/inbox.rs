@@ -5,8 +5,9 @@ use crate::remote::Remote;
 use crate::show;
 use angelia_connector::admin::api;
 use angelia_connector::admin::types::Selection;
-use angelia_core::error::Result;
+use angelia_core::error::{Error, Result};
 use clap::{Args, Subcommand};
+use std::io::{BufRead, IsTerminal, Write};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum InboxCommand {
@@ -39,17 +40,22 @@ pub(super) enum InboxCommand {
         which: Which,
     },
     /// Throws dead letters away for good.
-    #[command(after_help = "Example:\n  angelia inbox purge b123")]
+    #[command(
+        after_help = "Examples:\n  angelia inbox purge b123\n  angelia inbox purge --gateway gw-office --yes"
+    )]
     Purge {
-        /// One entry, dead or waiting; without it all dead letters.
+        /// One entry, dead or waiting; without it all dead letters, after you were asked.
         entry: Option<String>,
         #[command(flatten)]
         which: Which,
+        /// Throws all of them away without asking.
+        #[arg(long)]
+        yes: bool,
     },
 }
 
 /// Whose inboxes; everybody's if nothing is said.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 pub(super) struct Which {
     /// Only the inbox of this gateway.
     #[arg(long, value_name = "ID")]
@@ -63,6 +69,27 @@ impl Which {
     fn select(self, entry: Option<String>, dead: bool) -> Selection {
         Selection { entry, gateway: self.gateway, tenant: self.tenant, dead }
     }
+}
+
+/// Asks whether so many dead letters are to go; an error if not.
+fn confirm(dead: usize) -> Result<()> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Error::invalid(format!(
+            "throwing away all dead letters ({dead} of them) has to be confirmed, and there is no terminal to ask \
+             on; add --yes, or name one of them"
+        )));
+    }
+    let failed =
+        |e: std::io::Error| Error::internal(format!("the terminal cannot be used: {e}")).caused_by(e);
+    let mut to = std::io::stderr();
+    write!(to, "{dead} dead letters will be thrown away for good. Type yes to go on: ").map_err(failed)?;
+    to.flush().map_err(failed)?;
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).map_err(failed)?;
+    if line.trim() == "yes" {
+        return Ok(());
+    }
+    Err(Error::invalid("nothing was thrown away"))
 }
 
 pub(super) async fn ask(remote: &Remote, command: InboxCommand) -> Result<Answer> {
@@ -79,7 +106,11 @@ pub(super) async fn ask(remote: &Remote, command: InboxCommand) -> Result<Answer
         InboxCommand::Redrive { entry, which } => {
             Answer::of(remote, api::REDRIVE.ask(&which.select(entry, false)), show::redriven).await
         }
-        InboxCommand::Purge { entry, which } => {
+        InboxCommand::Purge { entry, which, yes } => {
+            if entry.is_none() && !yes {
+                let dead = remote.call(api::ENTRIES.ask(&which.clone().select(None, true))?).await?;
+                confirm(dead.read?.entries.len())?;
+            }
             Answer::of(remote, api::PURGE.ask(&which.select(entry, false)), show::purged).await
         }
     }

@@ -9,14 +9,16 @@ mod gateway;
 mod inbox;
 mod key;
 mod manual;
+mod messages;
 mod migrate;
+mod problems;
 mod request;
 mod route;
 mod tenant;
 mod watch;
 mod webchat;
 
-use crate::config::{self, Config, StoreUrl};
+use crate::config::{self, Config, LogFormat, StoreUrl};
 use crate::contract_cli::{self, ContractCommand};
 use crate::elsewhere::Elsewhere;
 use crate::remote::Remote;
@@ -26,6 +28,7 @@ use angelia_core::clock::wall;
 use angelia_core::error::{Error, Result};
 use angelia_engines::store::postgres::{self, DatabaseUrl};
 use bot::BotCommand;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use client::{ClientCommand, EnrollToken};
@@ -63,11 +66,20 @@ pub struct Cli {
     /// The file with the admin token: a copy of admin-token in a data directory.
     #[arg(long, global = true, value_name = "FILE", help_heading = "Another server")]
     token_file: Option<PathBuf>,
+    /// How lines of the log look: text, for people, or json, one object a line. Instead of log.format.
+    #[arg(long, global = true, value_name = "text|json", value_parser = log_format())]
+    log_format: Option<LogFormat>,
     /// Goes without TLS: with --server to another machine, with serve beyond this one.
     #[arg(long, global = true, help_heading = "Another server")]
     insecure: bool,
     #[command(subcommand)]
     command: Command,
+}
+
+/// How lines of the log look, as an option.
+fn log_format() -> impl TypedValueParser<Value = LogFormat> {
+    PossibleValuesParser::new(LogFormat::ALL.map(LogFormat::as_str))
+        .map(|word| LogFormat::ALL.into_iter().find(|format| format.as_str() == word).unwrap_or_default())
 }
 
 #[derive(Debug, Subcommand)]
@@ -128,15 +140,21 @@ enum Command {
     /// Several nodes on one store.
     #[command(subcommand)]
     Cluster(ClusterCommand),
-    /// Tells which way a message took, and when.
-    #[command(
-        after_help = "Examples:\n  angelia explain wp7c08…\n  angelia explain b123\n  angelia explain -1002003004005/17"
-    )]
+    /// Lists the last messages, and how far each got; never what they say.
+    #[command(after_help = "Examples:\n  angelia messages\n  angelia messages webchat:lab\n  \
+        angelia messages --state dropped --since 1h\n  angelia messages --gateway gw-office --follow")]
+    Messages(messages::Wanted),
+    /// Tells which way a message took, and when; if it reached nobody, why, and what mends it.
+    #[command(after_help = "Examples:\n  angelia explain --last\n  angelia explain --last webchat:lab\n  \
+        angelia explain wp7c08…\n  angelia explain b123\n  angelia explain -1002003004005/17")]
     Explain {
         /// The message's id, CHAT/MESSAGE where ids are a chat's own as on Telegram,
-        /// or an inbox entry such as b123.
-        #[arg(allow_hyphen_values = true)]
-        message: String,
+        /// or an inbox entry such as b123; with --last a chat or place.
+        #[arg(allow_hyphen_values = true, required_unless_present = "last")]
+        message: Option<String>,
+        /// The last message that came, of the chat if one is named.
+        #[arg(long)]
+        last: bool,
     },
     /// Who changed what.
     #[command(subcommand)]
@@ -199,6 +217,18 @@ enum Command {
     #[command(after_help = "Examples:\n  angelia limits\n  angelia limits --json")]
     Limits {
         /// As the table in the documents.
+        #[arg(long)]
+        markdown: bool,
+    },
+    /// What can go wrong, each with its usual cause and the command that mends it.
+    ///
+    /// Messages that reached nobody and gateways that were turned away have a reason, which explain,
+    /// status and the log name by a word.
+    #[command(after_help = "Examples:\n  angelia problems\n  angelia problems wrong_secret")]
+    Problems {
+        /// The word for it; without it all are listed.
+        word: Option<String>,
+        /// As the page in the documents.
         #[arg(long)]
         markdown: bool,
     },
@@ -269,6 +299,7 @@ fn dispatch(cli: Cli) -> Result<()> {
         Command::Limits { .. } if cli.json => return show::text(&format!("{}\n", limits::value())),
         Command::Limits { markdown: true } => return show::text(&limits::markdown()),
         Command::Limits { .. } => return show::text(&limits::text()),
+        Command::Problems { word, markdown } => return problems::show(word.as_deref(), *markdown, cli.json),
         _ => {}
     }
     if let Command::Config(ConfigCommand::Check) = &cli.command {
@@ -284,12 +315,14 @@ fn dispatch(cli: Cli) -> Result<()> {
     if cli.token_file.is_some() {
         return Err(Error::invalid("--token-file goes with --server URL"));
     }
-    let config = Config::load(cli.config.as_deref(), config::environment())
+    let mut config = Config::load(cli.config.as_deref(), config::environment())
         .map_err(|faults| Error::invalid(faults.to_string()))?;
+    config.log.format = cli.log_format.unwrap_or(config.log.format);
     match cli.command {
         Command::Contract(_)
         | Command::Completions { .. }
         | Command::Limits { .. }
+        | Command::Problems { .. }
         | Command::Man { .. }
         | Command::Config(ConfigCommand::Check) => Ok(()),
         Command::Config(ConfigCommand::Print { .. }) => show::text(&config.print()),
@@ -310,6 +343,9 @@ fn dispatch(cli: Cli) -> Result<()> {
         Command::Status { watch: true } => {
             runtime()?.block_on(watch::watch(|| watch::running(&config), cli.json))
         }
+        Command::Messages(wanted) if wanted.follow => {
+            runtime()?.block_on(messages::follow(|| watch::running(&config), wanted, cli.json))
+        }
         other => runtime()?.block_on(request::ask(config, other, cli.json)),
     }
 }
@@ -328,6 +364,7 @@ fn ask_elsewhere(server: Elsewhere, command: Command, as_json: bool) -> Result<(
         | Command::Contract(_)
         | Command::Completions { .. }
         | Command::Limits { .. }
+        | Command::Problems { .. }
         | Command::Man { .. } => Err(Error::invalid(
             "this command asks no server: run it without --server, where the server or its configuration is",
         )),
@@ -335,6 +372,9 @@ fn ask_elsewhere(server: Elsewhere, command: Command, as_json: bool) -> Result<(
             runtime()?.block_on(bot::list(&Config::default(), Some(remote()?), as_json))
         }
         Command::Status { watch: true } => runtime()?.block_on(watch::watch(remote, as_json)),
+        Command::Messages(wanted) if wanted.follow => {
+            runtime()?.block_on(messages::follow(remote, wanted, as_json))
+        }
         other => runtime()?.block_on(request::ask_of(&remote()?, None, other, as_json)),
     }
 }

@@ -6,7 +6,7 @@ use super::gateway::GatewayCommand;
 use super::route::RouteCommand;
 use super::tenant::TenantCommand;
 use super::webchat::WebchatCommand;
-use super::{Command, bot, client, cluster, gateway, inbox, key, route, tenant, webchat};
+use super::{Command, bot, client, cluster, gateway, inbox, key, messages, route, tenant, webchat};
 use crate::config::Config;
 use crate::files::absolute;
 use crate::remote::{Remote, Reply};
@@ -98,7 +98,16 @@ pub(super) async fn ask_of(
     if let Command::Tenant(command) = &command {
         command.check_terminal()?;
     }
-    answer(config, remote, command).await?.show(as_json)
+    let asks_state = matches!(command, Command::Status { .. });
+    let answer = answer(config, remote, command).await?;
+    answer.show(as_json)?;
+    // Whoever asks by a script, as a container's health check does, looks at the exit code alone.
+    if asks_state && answer.value["ready"] == false {
+        let why = answer.value["not_ready"].as_str().unwrap_or("see above");
+        // One that answers is not unreachable, which has an exit code of its own.
+        return Err(Error::internal(format!("the server is not ready: {why}")));
+    }
+    Ok(())
 }
 
 /// Says that no server knows of what was made: a link or a secret looks as good
@@ -125,7 +134,12 @@ async fn answer(config: Option<&Config>, remote: &Remote, command: Command) -> R
         Command::Webchat(command) => webchat::ask(remote, command).await,
         Command::Status { .. } => Answer::of(remote, api::STATUS.ask(&Nothing {}), show::status).await,
         Command::Cluster(command) => cluster::ask(remote, command).await,
-        Command::Explain { message } => {
+        Command::Messages(wanted) => messages::ask(remote, &wanted).await,
+        Command::Explain { message, last } => {
+            let message = match message {
+                Some(message) if !last => message,
+                chat => messages::last(remote, chat).await?,
+            };
             Answer::of(remote, api::EXPLAIN.ask(&message, &Nothing {}), show::story).await
         }
         Command::Audit(command) => key::audit(remote, command).await,
@@ -142,6 +156,7 @@ async fn answer(config: Option<&Config>, remote: &Remote, command: Command) -> R
         | Command::Contract(_)
         | Command::Completions { .. }
         | Command::Limits { .. }
+        | Command::Problems { .. }
         | Command::Man { .. } => Err(Error::internal("this command asks no server")),
     }
 }

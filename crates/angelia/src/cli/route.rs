@@ -58,6 +58,9 @@ pub(super) enum RouteCommand {
         /// may open one (a thread on Discord, a topic on Telegram); off, which is what holds otherwise.
         #[arg(long, value_name = "auto|off", value_parser = threads())]
         threads: Option<Threads>,
+        /// Takes the place of the route that is there, without a moment in which there is none.
+        #[arg(long)]
+        replace: bool,
     },
     /// Lists the routes.
     #[command(after_help = "Examples:\n  angelia route list\n  angelia route list --unrouted")]
@@ -121,11 +124,22 @@ fn threads() -> impl TypedValueParser<Value = Threads> {
 
 pub(super) async fn ask(remote: &Remote, command: RouteCommand) -> Result<Answer> {
     match command {
-        RouteCommand::Add { place, terms, bot, while_busy, approve, context, threads } => {
+        RouteCommand::Add { place, terms, bot, while_busy, approve, context, threads, replace } => {
             let allow = terms.allow();
             let Terms { tenant, gateway, free, .. } = terms;
-            let route =
-                AddRoute { place, tenant, bot, gateway, allow, free, while_busy, approve, context, threads };
+            let route = AddRoute {
+                place,
+                tenant,
+                bot,
+                gateway,
+                allow,
+                free,
+                while_busy,
+                approve,
+                context,
+                threads,
+                replace,
+            };
             Answer::of(remote, api::ADD_ROUTE.ask(&route), show::added_route).await
         }
         RouteCommand::List { unrouted: false } => {

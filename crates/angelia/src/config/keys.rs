@@ -4,7 +4,8 @@ use super::human::{format_duration, format_size};
 use super::notices::{ambiguous, away, hint, notice_text, shown_ambiguous, shown_away, shown_hint};
 use super::values::{
     address, at_least_one, connections, directory, drain, duration, endpoint, file, gateways, hosts,
-    inbox_bytes, log_level, loopback, memory, pace, public_url, ranges, turn_limit,
+    inbox_bytes, log_format, log_level, loopback, memory, pace, public_url, ranges, shown_log_format,
+    turn_limit,
 };
 use super::{Config, Tls, bus_url as bus, media, store};
 use angelia_platforms::section_keys;
@@ -183,7 +184,10 @@ const KEYS: &[OwnKey] = &[
 ];
 
 /// What comes after the sections of platforms.
-const LAST_KEYS: &[OwnKey] = &[setting!("log", "level", log.level, log_level, Shown::quoted)];
+const LAST_KEYS: &[OwnKey] = &[
+    setting!("log", "level", log.level, log_level, Shown::quoted),
+    setting!("log", "format", log.format, log_format, shown_log_format),
+];
 
 fn path(path: &Path) -> Shown {
     Shown::quoted(path.display())

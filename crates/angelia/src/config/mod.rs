@@ -255,11 +255,36 @@ pub struct Wake {
 pub struct Log {
     /// A level, or levels by part, as `tracing` filters are written.
     pub level: String,
+    /// How a line looks.
+    pub format: LogFormat,
+}
+
+/// How a line of the log looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One object a line, for programs.
+    Json,
+}
+
+impl LogFormat {
+    /// Each of them.
+    pub const ALL: [Self; 2] = [Self::Text, Self::Json];
+
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self { level: "info".into() }
+        Self { level: "info".into(), format: LogFormat::default() }
     }
 }
 

@@ -1,10 +1,11 @@
 //! Values of each sort: how they are read, and what is told when they are no good.
 
+use super::LogFormat;
 use super::human::{format_duration, format_size, parse_duration, parse_size};
 use angelia_core::allowed_hosts::is_host;
 use angelia_core::identity::new_gateway_limits::MAX_GATEWAYS_PER_TENANT;
-use angelia_platforms::settings::values::is_this_machine;
-use angelia_platforms::settings::{BadValue, Given};
+use angelia_platforms::settings::values::{is_this_machine, one_of};
+use angelia_platforms::settings::{BadValue, Given, Shown};
 use ipnet::IpNet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -243,6 +244,14 @@ fn range(given: &Given<'_>, text: &str) -> Result<IpNet, BadValue> {
         )));
     }
     Ok(range)
+}
+
+pub(super) fn log_format(given: &Given<'_>) -> Result<LogFormat, BadValue> {
+    one_of(given, &LogFormat::ALL, LogFormat::as_str)
+}
+
+pub(super) fn shown_log_format(format: &LogFormat) -> Shown {
+    Shown::quoted(format.as_str())
 }
 
 pub(super) fn log_level(given: &Given<'_>) -> Result<String, BadValue> {

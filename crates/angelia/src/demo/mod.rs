@@ -58,7 +58,7 @@ pub(crate) async fn demo(config: Config, keep: Option<PathBuf>, as_json: bool) -
 /// names and the log count: bots, keys and data are for the server that is meant in earnest.
 fn own_config(config: Config, data_dir: PathBuf) -> Result<Config> {
     let Config { server: Server { listen, hosts, behind_proxy, .. }, log, .. } = config;
-    let log = if log == Log::default() { Log { level: LOG_LEVEL.into() } } else { log };
+    let log = if log.level == Log::default().level { Log { level: LOG_LEVEL.into(), ..log } } else { log };
     let admin_listen = (Ipv4Addr::LOCALHOST, 0).into();
     let server = Server { listen, hosts, behind_proxy, admin_listen, data_dir, ..Server::default() };
     let config = Config { server, log, ..Config::default() };

@@ -1,7 +1,7 @@
 //! The story of one message.
 
 use super::{harmless, moment, perhaps, plural};
-use angelia_connector::admin::types::{Explained, ExplainedAction, ExplainedMessage};
+use angelia_connector::admin::types::{Explained, ExplainedAction, ExplainedDrop, ExplainedMessage};
 use angelia_core::clock::UnixMillis;
 use angelia_core::identity::instances::WAITS_FOR_FIRST;
 use std::fmt::Write as _;
@@ -11,6 +11,7 @@ pub(crate) fn story(answer: &Explained) -> String {
     let mut text = String::new();
     answer.messages.iter().for_each(|message| received(&mut text, message));
     for dropped in &answer.drops {
+        let ExplainedDrop { dropped, means, cause, next } = dropped;
         let _ = writeln!(
             text,
             "{} from {} in {} reached nobody: {}\n  dropped          {}",
@@ -20,6 +21,11 @@ pub(crate) fn story(answer: &Explained) -> String {
             harmless(&dropped.reason),
             moment(dropped.at)
         );
+        for (about, said) in [("means", means), ("usually", cause), ("next", next)] {
+            if !said.is_empty() {
+                let _ = writeln!(text, "  {about:<16} {}", harmless(said));
+            }
+        }
     }
     for reply in &answer.actions {
         let _ = writeln!(text, "written by the agent in chat {}", harmless(&reply.action.chat_id));
@@ -101,7 +107,11 @@ mod tests {
     fn a_drop_tells_its_reason_and_place() {
         let story = story(&read(json!({ "messages": [], "actions": [], "drops": [{
             "message_id": "wp1", "author": "ann", "place": "webchat:lab", "reason": "not_addressed", "at": 0,
+            "means": "It was said among people.", "next": "angelia route add --free webchat:lab",
         }]})));
+        assert!(story.contains("  means            It was said among people.\n"), "{story}");
+        assert!(story.contains("  next             angelia route add --free webchat:lab\n"), "{story}");
+        assert!(!story.contains("usually"), "{story}");
         assert!(story.contains("wp1 from ann in webchat:lab reached nobody: not_addressed"), "{story}");
     }
 

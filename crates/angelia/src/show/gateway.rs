@@ -60,7 +60,11 @@ pub(crate) fn revoked_gateway(answer: &Gateway) -> String {
 }
 
 pub(crate) fn status(answer: &Status) -> String {
-    let ready = if answer.ready { "ready" } else { "NOT READY" };
+    let ready = match &answer.not_ready {
+        Some(why) => format!("NOT READY ({})", harmless(why)),
+        None if answer.ready => "ready".to_owned(),
+        None => "NOT READY".to_owned(),
+    };
     let mut text = format!(
         "{ready}, {} sockets, {} pushed, {} settled\n",
         answer.sockets, answer.pushed, answer.settled
@@ -81,10 +85,18 @@ pub(crate) fn status(answer: &Status) -> String {
     }
     let cells = answer.gateways.iter().map(|row| {
         let counts = [row.waiting, row.dead, row.lost].map(|count| count.to_string());
-        let who = vec![harmless(&row.tenant), harmless(&row.gateway_id), state(row.connected, row.idle)];
+        let state = match row.revoked_at {
+            Some(_) => "revoked".to_owned(),
+            None => state(row.connected, row.idle),
+        };
+        let since = moment(row.revoked_at.or(row.since));
+        let who = vec![harmless(&row.tenant), harmless(&row.gateway_id), state, since];
         [who, counts.to_vec(), vec![harmless(&row.turns)]].concat()
     });
-    text.push_str(&table(&["TENANT", "GATEWAY", "STATE", "WAITING", "DEAD", "LOST", "TURNS"], cells));
+    text.push_str(&table(
+        &["TENANT", "GATEWAY", "STATE", "SINCE", "WAITING", "DEAD", "LOST", "TURNS"],
+        cells,
+    ));
     concerns_of_tenants(&mut text, answer);
     text.push_str(&leap(&answer.clock).unwrap_or_default());
     if let Some(what) = &answer.database_damage {
@@ -108,6 +120,19 @@ fn concerns_of_tenants(text: &mut String, answer: &Status) {
             harmless(&row.tenant),
             harmless(&row.gateway_id),
             missing.join(", ")
+        );
+    }
+    for row in &answer.gateways {
+        let Some(refused) = &row.refused else { continue };
+        let _ = writeln!(
+            text,
+            "{}/{} was turned away at {}: {}. {} Next: {}",
+            harmless(&row.tenant),
+            harmless(&row.gateway_id),
+            moment(refused.at),
+            harmless(&refused.reason),
+            harmless(&refused.means),
+            harmless(&refused.next)
         );
     }
     for row in &answer.awaiting_first {

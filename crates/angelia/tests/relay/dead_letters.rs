@@ -81,14 +81,17 @@ async fn a_tenant_is_a_choice_by_itself() {
         assert!(code == 3 && error.contains("no tenant \"acne\""), "{verb}: {code} {error}");
     }
 
-    assert_eq!(asked(&config, &["inbox", "purge", "--tenant", "acme", "--gateway", "gw-b"])["purged"], 1);
+    let (code, error) = refused(&config, &["inbox", "purge", "--tenant", "acme"]);
+    assert!(code == 2 && error.contains("2 of them") && error.contains("--yes"), "{code} {error}");
+    let of_b = ["inbox", "purge", "--yes", "--tenant", "acme", "--gateway", "gw-b"];
+    assert_eq!(asked(&config, &of_b)["purged"], 1);
     assert_eq!(written(&config), json!(["inbox.purge", "acme", "gw-b", "all dead letters: 1"]));
-    assert_eq!(asked(&config, &["inbox", "purge", "--tenant", "acme"])["purged"], 1);
+    assert_eq!(asked(&config, &["inbox", "purge", "--yes", "--tenant", "acme"])["purged"], 1);
     assert_eq!(written(&config), json!(["inbox.purge", "acme", "gw-a", "all dead letters: 1"]));
     assert_eq!(entries(&config, &["inbox", "list", "--dead"]), ["gw b1", "gw b3"]);
     assert_eq!(asked(&config, &["inbox", "redrive", "--gateway", "gw"])["redriven"], 2);
     assert_eq!(written(&config)[1], "default", "the tenant of the gateway that was named");
-    assert_eq!(asked(&config, &["inbox", "purge"])["purged"], 0);
+    assert_eq!(asked(&config, &["inbox", "purge", "--yes"])["purged"], 0);
     assert_eq!(written(&config)[0], "inbox.redrive", "nothing was done, and nothing is written down");
 }
 

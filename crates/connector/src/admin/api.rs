@@ -5,7 +5,8 @@ use super::Admin;
 use super::endpoint::{Change, Endpoint, Row, Verb, names_in};
 use super::types::*;
 use super::{
-    bots, clients, cluster_status, commands, gateways, inbox, invites, keys, openapi, routes, status, tenants,
+    bots, clients, cluster_status, commands, gateways, inbox, invites, keys, messages, openapi, routes,
+    status, tenants,
 };
 use angelia_core::store::Client;
 use axum::Router;
@@ -103,6 +104,8 @@ endpoints! {
     REDRIVE: Act "/admin/inbox/redrive", Selection => Redriven, inbox::redrive;
     /// Throws entries away.
     PURGE: Act "/admin/inbox/purge", Selection => Purged, inbox::purge;
+    /// The last messages, without their text.
+    MESSAGES: Read "/admin/messages", WantedMessages => Messages, messages::list;
     /// Which way a message took.
     EXPLAIN: Read "/admin/explain/{message}", Nothing => Explained, inbox::explain;
     /// Lets somebody into the web chat.

@@ -4,11 +4,13 @@ use super::Admin;
 use super::gateways::gateway;
 use super::other_nodes;
 use super::types::{Dropped, Nothing, Purged};
+use angelia_core::admission::DropReason;
 use angelia_core::audit::Actor;
 use angelia_core::clock::UnixMillis;
 use angelia_core::error::{Error, Result};
 use angelia_core::inbox::{InstanceId, Seq};
 use angelia_core::ports::ListedInbox;
+use angelia_core::problems::{Place, fill};
 use angelia_core::store::{ActionTrace, BoxFuture, Edits, IdentityStore, JournalStore, Listed, MessageTrace};
 use std::sync::Arc;
 
@@ -53,9 +55,22 @@ answered! {
         /// As an agent wrote it.
         pub actions: Vec<ExplainedAction>,
         /// Why it reached nobody. Each node remembers that of the last messages it dropped.
-        pub drops: Vec<Dropped>,
+        pub drops: Vec<ExplainedDrop>,
         /// Nodes that did not answer in time, and may know more of the drops.
         pub not_asked: Vec<String>,
+    }
+
+    /// A message that reached nobody, and what to do about it.
+    pub struct ExplainedDrop {
+        /// What is known of it.
+        #[serde(flatten)]
+        pub dropped: Dropped,
+        /// What its reason means.
+        pub means: String,
+        /// Why that usually comes about.
+        pub cause: String,
+        /// The command that mends it; empty if it is as it should be.
+        pub next: String,
     }
 
     /// The way of one received message, and what was answered.
@@ -236,7 +251,31 @@ pub(super) async fn explain(admin: Arc<Admin>, message: String, _: Nothing) -> R
         message.instance_name = admin.identities.now().shown(message.instance, message.instance_name);
         told.push(ExplainedMessage { message, replies });
     }
+    let drops = drops.into_iter().map(|dropped| explained(&admin, dropped)).collect();
     Ok(Explained { messages: told, actions: with_edits(&admin, actions).await?, drops, not_asked })
+}
+
+/// Why a message reached nobody, and what to do about it. A reason of a newer node is told as it is.
+fn explained(admin: &Admin, dropped: Dropped) -> ExplainedDrop {
+    let Some(problem) = DropReason::parse(&dropped.reason).map(DropReason::problem) else {
+        return ExplainedDrop { dropped, ..ExplainedDrop::default() };
+    };
+    // Where it was written in a place that has a route, the route is what has to be mended.
+    let known = admin.identities.now();
+    let path = dropped.place.split_once(':').map_or("", |(_, path)| path);
+    let wider = path.split_once('/').map_or("*", |(wider, _)| wider);
+    let route = known.routes().resolve(&dropped.platform, &dropped.bot, &[path, wider, "*"]);
+    let of_route = route.map(|route| (route.place.to_string(), route.tenant.clone()));
+    let (place, tenant) = of_route.unzip();
+    let about = Place {
+        place: Some(place.as_deref().unwrap_or(&dropped.place)),
+        author: Some(&dropped.author),
+        tenant: tenant.as_deref(),
+        gateway: None,
+    };
+    let next = fill(problem.next, &about);
+    let (means, cause) = (problem.means.to_owned(), problem.cause.to_owned());
+    ExplainedDrop { dropped, means, cause, next }
 }
 
 /// What an agent wrote, each with how often it was changed since, and when last.

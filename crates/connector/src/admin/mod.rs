@@ -18,6 +18,7 @@ mod invites;
 mod key_following;
 mod keys;
 mod master_key_change;
+mod messages;
 mod oauth;
 mod openapi;
 mod other_nodes;

@@ -23,6 +23,8 @@ const PLACES: usize = 256;
 enum Question {
     /// Why a message reached nobody.
     DropsOf(String),
+    /// Which messages reached nobody lately.
+    Drops,
     /// Which places spoke without a route.
     Unrouted,
     /// How bots are.
@@ -74,6 +76,7 @@ impl ByHeart {
         let mut answer = Answer { node: self.node.clone(), ..Answer::default() };
         match serde_json::from_value(question).ok()? {
             Question::DropsOf(message) => answer.drops = self.drops.of(&message),
+            Question::Drops => answer.drops = self.drops.recent(),
             Question::Unrouted => answer.unrouted = heard(&self.drops),
             Question::Health => answer.health = bot_health::to_tell(&self.bots),
             Question::Know(line) => self.identities.follow_to(line).await.ok()?,
@@ -100,6 +103,16 @@ pub(super) async fn drops_of(admin: &Admin, message: &str) -> (Vec<Dropped>, Vec
     let (answers, silent) = ask(&admin.cluster, Question::DropsOf(message.to_owned())).await;
     drops.extend(answers.into_iter().flat_map(|answer| answer.drops));
     drops.sort_by_key(|dropped| dropped.at);
+    (drops, silent)
+}
+
+/// Messages that reached nobody lately, as any node knows, the newest first; and the nodes that did
+/// not answer.
+pub(super) async fn recent_drops(admin: &Admin) -> (Vec<Dropped>, Vec<String>) {
+    let mut drops = admin.drops.recent();
+    let (answers, silent) = ask(&admin.cluster, Question::Drops).await;
+    drops.extend(answers.into_iter().flat_map(|answer| answer.drops));
+    drops.sort_by_key(|dropped| std::cmp::Reverse(dropped.at));
     (drops, silent)
 }
 

@@ -51,7 +51,7 @@ pub(crate) async fn declare(State(service): State<Arc<SelfService>>, request: Re
             service.refusal_log.refused_gateway(&record, "policy.set", &error).await;
             return failure(&error);
         }
-        Caller::Unknown => {
+        Caller::Unknown(_) => {
             let error = Error::new(Kind::Unauthorized, "unknown gateway id, wrong secret or expired token");
             service.refusal_log.refused_stranger("policy.set", "", &error).await;
             return failure(&error);

@@ -10,7 +10,7 @@ use crate::identities::Identities;
 use crate::ingress::{Bots, Drops};
 use crate::keyring::Keyring;
 use crate::refusal_log::RefusalLog;
-use crate::relay::Sessions;
+use crate::relay::{DialLog, Sessions};
 use crate::server::Parts;
 use crate::supervise::Lifecycle;
 use crate::telemetry::{BotReading, Counter, Gauges, Metrics, NodeGauges};
@@ -61,6 +61,8 @@ pub(crate) struct Admin {
     /// What reached nobody lately.
     pub(super) drops: Arc<Drops>,
     pub(super) wake: Arc<Waker>,
+    /// Who was turned away lately.
+    pub(super) dials: Arc<DialLog>,
     pub(super) keys: Arc<Keyring>,
     /// What the admin API asks for.
     pub(super) token: AdminToken,
@@ -99,6 +101,7 @@ impl Admin {
             hub: parts.hub.clone(),
             drops,
             wake: parts.wake.clone(),
+            dials: parts.dials.clone(),
             keys: parts.keys.clone(),
             token,
             wrong_tokens: Mutex::new(SlidingWindow::new(WRONG_TOKENS, WRONG_TOKENS_IN)),

@@ -43,6 +43,9 @@ asked! {
         pub context: Option<Context>,
         /// Whether conversations get threads of their own, where the bot may open them; if not said, off.
         pub threads: Option<Threads>,
+        /// Whether it takes the place of the route that is there, if one is.
+        #[serde(default)]
+        pub replace: bool,
     }
 
     /// A route to be taken away.
@@ -163,7 +166,12 @@ pub(super) async fn add(admin: Arc<Admin>, body: AddRoute) -> Result<Route> {
     route.options.context = body.context.unwrap_or_default();
     route.options.threads = body.threads.unwrap_or_default();
     let shown = show(&admin, &route);
-    store_route(&admin, route).await?;
+    if body.replace {
+        admin.ports.records.replace_route(route, &Actor::operator()).await?;
+        admin.identities.follow().await?;
+    } else {
+        store_route(&admin, route).await?;
+    }
     Ok(shown)
 }
 

@@ -7,10 +7,13 @@ use super::standing_elsewhere::Instances;
 use super::types::Nothing;
 use crate::identities::Snapshot;
 use crate::readiness::Readiness;
+use crate::relay::Standing;
 use crate::telemetry::Counter;
+use angelia_core::clock::{self, UnixMillis};
 use angelia_core::error::Result;
 use angelia_core::identity::GatewayRecord;
 use angelia_core::media::{MediaStore, TENANT_FILES};
+use angelia_core::problems::{Place, fill};
 use angelia_core::space::Report;
 use angelia_core::store::{ActionTrace, JournalStore, ListedInbox};
 use angelia_platforms::{BotState, Health};
@@ -38,6 +41,8 @@ answered! {
         pub disk: Report,
         /// Whether messages are taken in.
         pub ready: bool,
+        /// Why they are not, in words.
+        pub not_ready: Option<String>,
         /// What is not as it should be although they are, in words.
         pub degraded: Vec<String>,
         /// What this node is called, where several share the store.
@@ -118,6 +123,12 @@ answered! {
         pub gateway_id: String,
         /// Whether its socket is open.
         pub connected: bool,
+        /// When it was revoked, if it was.
+        pub revoked_at: Option<UnixMillis>,
+        /// Since when it is connected, or away, as far as this node saw it come or leave.
+        pub since: Option<UnixMillis>,
+        /// Why it was turned away the last time, since it was here last.
+        pub refused: Option<Refused>,
         /// Whether it said that it goes idle.
         pub idle: bool,
         /// It says hello for these platforms, and nothing here could bring it anything from them.
@@ -132,6 +143,18 @@ answered! {
         pub dead: u64,
         /// Messages that it lost to the quota.
         pub lost: u64,
+    }
+
+    /// A gateway that was turned away.
+    pub struct Refused {
+        /// When.
+        pub at: UnixMillis,
+        /// Why, in a word.
+        pub reason: String,
+        /// What that means.
+        pub means: String,
+        /// What to do about it.
+        pub next: String,
     }
 
     /// A tenant whose messages wait for its first gateway.
@@ -172,6 +195,7 @@ pub(super) async fn status(admin: Arc<Admin>, _: Nothing) -> Result<Status> {
         database_damage: admin.integrity.damage(),
         disk,
         ready: readiness.is_ready(),
+        not_ready: readiness.refusal.map(str::to_owned),
         degraded: readiness.degraded,
         node: admin.cluster.is_shared().then(|| admin.cluster.node().to_owned()),
         sockets: admin.sessions.open() as u64,
@@ -223,10 +247,14 @@ async fn gateways(admin: &Admin, known: &Snapshot, listed: &[ListedInbox]) -> Re
         let fronts = known.fronts(record.instance).into_iter();
         let mut not_served: Vec<String> = fronts.map(|(platform, _)| platform).collect();
         not_served.retain(|platform| !served(platform));
+        let connected = instances.is_connected(admin, record);
         GatewayStatus {
             tenant: record.tenant.clone(),
             gateway_id: record.gateway_id.clone(),
-            connected: instances.is_connected(admin, record),
+            connected,
+            revoked_at: record.revoked_at,
+            since: since(&standing, connected),
+            refused: refused(admin, record, connected),
             idle: standing.idle,
             not_served,
             acknowledges: standing.habit.as_str().to_owned(),
@@ -237,6 +265,21 @@ async fn gateways(admin: &Admin, known: &Snapshot, listed: &[ListedInbox]) -> Re
         }
     };
     Ok(known.all().iter().map(describe).collect())
+}
+
+/// Since when a gateway is there, or not, on this node.
+fn since(standing: &Standing, connected: bool) -> Option<UnixMillis> {
+    let at = if connected { standing.came_at } else { standing.left_at }?;
+    Some(clock::wall().before(clock::mono().since(at)))
+}
+
+/// What keeps a gateway out that is not there.
+fn refused(admin: &Admin, record: &GatewayRecord, connected: bool) -> Option<Refused> {
+    let (why, at) = admin.dials.last_refused(record).filter(|_| !connected)?;
+    let problem = why.problem();
+    let (tenant, gateway) = (Some(&*record.tenant), Some(&*record.gateway_id));
+    let next = fill(problem.next, &Place { tenant, gateway, ..Place::default() });
+    Some(Refused { at, reason: problem.word.to_owned(), means: problem.means.to_owned(), next })
 }
 
 /// The bots that do not hear.

@@ -34,6 +34,7 @@ pub use super::gateways::*;
 pub use super::inbox::*;
 pub use super::invites::*;
 pub use super::keys::*;
+pub use super::messages::*;
 pub use super::routes::*;
 pub use super::status::*;
 pub use super::tenants::*;

@@ -4,10 +4,12 @@
 
 use super::Bots;
 use angelia_core::admission::{DropReason, Observed};
-use angelia_core::clock::UnixMillis;
+use angelia_core::clock::{self, UnixMillis};
 use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;
 use angelia_core::error::{Kind, Result};
+use angelia_core::limit::LogThrottle;
+use angelia_core::problems::{Place, fill};
 use angelia_core::records::Records;
 use angelia_core::store::{NoticeKind, NoticeStore};
 use angelia_platforms::Which;
@@ -62,6 +64,8 @@ struct Memory {
     /// Each with its reason, which is told in a word.
     recent: VecDeque<(DropReason, Dropped)>,
     unrouted: LruCache<Spot, Heard>,
+    /// Which drops the log tells of, each now and then.
+    told: LruCache<(DropReason, String), LogThrottle>,
 }
 
 /// What reached nobody lately.
@@ -69,8 +73,30 @@ pub(crate) struct Drops(Mutex<Memory>);
 
 impl Default for Drops {
     fn default() -> Self {
-        Self(Mutex::new(Memory { recent: VecDeque::new(), unrouted: LruCache::new(PLACES) }))
+        let (unrouted, told) = (LruCache::new(PLACES), LruCache::new(PLACES));
+        Self(Mutex::new(Memory { recent: VecDeque::new(), unrouted, told }))
     }
+}
+
+/// Says in the log that messages of a place reach nobody, once a minute: never what they say. What
+/// people say to each other is nobody's concern, and what the server answered itself is no loss.
+fn log(reason: DropReason, place: &str, told: &mut LruCache<(DropReason, String), LogThrottle>) {
+    if matches!(reason, DropReason::NotAddressed | DropReason::Consumed | DropReason::Keyword) {
+        return;
+    }
+    let throttle = told.entry((reason, place.to_owned())).or_insert_with(LogThrottle::default);
+    let Some(times) = throttle.note(clock::mono()) else { return };
+    let problem = reason.problem();
+    let next = fill(problem.next, &Place { place: Some(place), ..Place::default() });
+    tracing::info!(
+        event = "message_dropped",
+        reason = problem.word,
+        place,
+        times,
+        next,
+        "a message reached nobody: {}",
+        problem.means
+    );
 }
 
 impl Drops {
@@ -79,6 +105,7 @@ impl Drops {
         let path = observed.places.first().copied().unwrap_or("*");
         let place = format!("{}:{path}", observed.platform);
         let mut memory = self.0.lock();
+        log(reason, &place, &mut memory.told);
         if reason == DropReason::NoRoute {
             memory.heard((place.clone(), observed.bot.to_owned()), at);
         }
@@ -107,6 +134,11 @@ impl Drops {
                 || in_chat == Some((dropped.chat_id.as_str(), dropped.message_id.as_str()))
         };
         self.0.lock().recent.iter().map(|(_, dropped)| dropped).filter(is_meant).cloned().collect()
+    }
+
+    /// All that is remembered, the newest first.
+    pub(crate) fn recent(&self) -> Vec<Dropped> {
+        self.0.lock().recent.iter().rev().map(|(_, dropped)| dropped.clone()).collect()
     }
 
     /// Why a message of a chat was dropped the last time, and when.

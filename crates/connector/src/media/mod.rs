@@ -86,7 +86,7 @@ impl Media {
                 self.sessions.update(record.instance, |standing| standing.fetches = true);
                 Ok(record)
             }
-            Caller::Revoked(_) | Caller::Unknown => Err(Error::new(
+            Caller::Revoked(_) | Caller::Unknown(_) => Err(Error::new(
                 Kind::Unauthorized,
                 "files are for gateways: send the token you dial with as Authorization: Bearer …",
             )),

@@ -1,5 +1,6 @@
 //! The socket every gateway dials: its upgrade, its session, and which sessions there are.
 
+mod gateway_log;
 mod handshake;
 mod interrupt;
 mod mailbox;
@@ -13,6 +14,7 @@ mod upgrade;
 mod watch_rooms;
 mod websocket;
 
+pub(crate) use gateway_log::DialLog;
 pub use mailbox::Subscriber;
 pub(crate) use mailbox::{Answer, Ending, Mailbox, Others};
 pub(crate) use session::ACK_LIMITS;
@@ -85,6 +87,8 @@ pub(crate) struct Relay {
     public_url: String,
     speaks_tls: bool,
     wake: Arc<Waker>,
+    /// Who was turned away lately.
+    dials: Arc<DialLog>,
     memory: Arc<Memory>,
     memory_warning: Mutex<LogThrottle>,
     refusal_log: Arc<RefusalLog>,
@@ -120,6 +124,7 @@ impl Relay {
             egress,
             media,
             missing_told: told::nobody_told(),
+            dials: parts.dials.clone(),
             public_url: options.public_url.clone(),
             speaks_tls: options.speaks_tls,
             wake: parts.wake.clone(),

@@ -32,6 +32,8 @@ pub(crate) struct Standing {
     pub(crate) one_per_chat: bool,
     /// It was seen to fetch or send files by reference.
     pub(crate) fetches: bool,
+    /// When its socket said hello, if one did.
+    pub(crate) came_at: Option<Mono>,
     /// When its last socket ended, if one did.
     pub(crate) left_at: Option<Mono>,
 }
@@ -226,6 +228,7 @@ impl Sessions {
         let mut slots = self.slots.lock();
         let slot = slots.entry(instance).or_default();
         slot.told = Mark::default();
+        slot.standing.came_at = Some(clock::mono());
         let old = slot.live.replace(live);
         drop(slots);
         let replaced = old.map(|old| {

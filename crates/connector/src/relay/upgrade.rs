@@ -15,6 +15,7 @@ use angelia_core::clock;
 use angelia_core::connections::{Lasting, NoPlace, RelayPlaces};
 use angelia_core::error::{Error, Kind};
 use angelia_core::identity::{self, GatewayRecord, judge_upgrade};
+use angelia_core::problems::TurnedAway;
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, RETRY_AFTER, USER_AGENT};
@@ -63,6 +64,7 @@ pub(crate) async fn upgrade(State(relay): State<Arc<Relay>>, mut request: Reques
         Caller::Gateway(record) => admit(relay, record, headers, socket),
         Caller::Revoked(record) => {
             relay.metrics.count(Counter::UpgradesRevoked);
+            relay.log_turned_away(TurnedAway::Revoked, &record.gateway_id, Some(&record), None);
             let error = Error::new(Kind::Forbidden, "revoked");
             relay.refusal_log.refused_gateway(&record, "gateway.dial", &error).await;
             // It is held for a while, and so takes one of its tenant's places.
@@ -71,8 +73,9 @@ pub(crate) async fn upgrade(State(relay): State<Arc<Relay>>, mut request: Reques
                 Err(none) => no_place(&relay, none),
             }
         }
-        Caller::Unknown => {
+        Caller::Unknown(Stranger { why, record, clock_off }) => {
             relay.metrics.count(Counter::UpgradesRefused);
+            relay.log_turned_away(why, &claimed(headers), record.as_deref(), clock_off);
             let error = "unknown gateway id, wrong secret or expired token; \
                          check GATEWAY_RELAY_ID, GATEWAY_RELAY_SECRET and the clock";
             let error = Error::new(Kind::Unauthorized, error);
@@ -99,39 +102,57 @@ pub(crate) enum Caller {
     /// One that was revoked.
     Revoked(Arc<GatewayRecord>),
     /// Nobody we know.
-    Unknown,
+    Unknown(Stranger),
+}
+
+/// Somebody who has proven nothing.
+pub(crate) struct Stranger {
+    /// Why, for the operator.
+    why: TurnedAway,
+    /// The gateway it may be.
+    record: Option<Arc<GatewayRecord>>,
+    clock_off: Option<i64>,
 }
 
 /// Finds the gateway whose secret signed a request's upgrade token.
 pub(crate) fn identify(known: &Snapshot, headers: &HeaderMap) -> Caller {
     let Some(token) = bearer(headers).and_then(|text| token::parse(text).ok()) else {
-        return Caller::Unknown;
+        return Caller::Unknown(Stranger { why: TurnedAway::NoToken, record: None, clock_off: None });
     };
     let records = known.gateways(token.gateway_id());
     match judge_upgrade(&records, &token, clock::wall()) {
         identity::UpgradeVerdict::Admit(index) => Caller::Gateway(records[index].clone()),
         identity::UpgradeVerdict::Revoked(index) => Caller::Revoked(records[index].clone()),
-        identity::UpgradeVerdict::Refuse => Caller::Unknown,
+        identity::UpgradeVerdict::Refuse(identity::Unproven { why, record, clock_off }) => {
+            let record = record.map(|index| records[index].clone());
+            Caller::Unknown(Stranger { why, record, clock_off })
+        }
     }
 }
 
 fn admit(relay: Arc<Relay>, record: Arc<GatewayRecord>, headers: &HeaderMap, socket: Upgrade) -> Response {
     if let Some(left) = relay.sessions.barred(record.instance, clock::mono()) {
         relay.metrics.count(Counter::UpgradesBarred);
+        relay.log_turned_away(TurnedAway::TwoProcesses, &record.gateway_id, Some(&record), None);
         return unavailable("two processes are using this gateway id", left.as_secs().max(1));
     }
     if let Some(seconds) = relay.crowded_for() {
         relay.metrics.count(Counter::UpgradesCrowded);
+        relay.log_turned_away(TurnedAway::Herd, "", None, None);
         return unavailable("many gateways come to this node at once; come back in a moment", seconds);
     }
     let place = match relay.places.take(&record.tenant) {
         Ok(place) => place,
-        Err(none) => return no_place(&relay, none),
+        Err(none) => {
+            relay.log_turned_away(TurnedAway::TooManySockets, &record.gateway_id, Some(&record), None);
+            return no_place(&relay, none);
+        }
     };
     let mailbox = Arc::<Mailbox>::default();
     let most = relay.sockets_per_gateway;
     let Some(seat) = relay.sessions.enter(record.clone(), mailbox.clone(), most) else {
         relay.metrics.count(Counter::UpgradesCrowded);
+        relay.log_turned_away(TurnedAway::TooManySockets, &record.gateway_id, Some(&record), None);
         return unavailable("this gateway has too many connections already; close some of them", 5);
     };
     relay.metrics.count(Counter::Upgrades);

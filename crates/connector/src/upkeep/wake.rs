@@ -142,12 +142,16 @@ impl Waker {
         self.sleepers.lock().retain(|instance, schedule| {
             let awake = there.contains(instance) || !waiting.contains(instance);
             let record = known.serving(*instance).filter(|record| record.revoked_at.is_none());
-            let url = record.and_then(|record| record.wake_url.clone());
-            let (Some(url), false) = (url, awake) else { return false };
+            let url = record.as_ref().and_then(|record| record.wake_url.clone());
+            let (Some(record), Some(url), false) = (record, url, awake) else { return false };
             // One that is given up stays so until its gateway was here again.
             let Some(due) = schedule.next() else { return true };
             if due <= now {
                 schedule.poked(now);
+                tracing::info!(
+                    event = "wake_sent", tenant = %record.tenant, gateway = %record.gateway_id,
+                    "messages wait for a gateway that is away: its wake URL is requested"
+                );
                 self.poke(url);
             }
             rest = rest.min(schedule.next().map_or(REST, |next| next.since(now)));

@@ -2,7 +2,7 @@
 //! be is each platform's own matter ([`Grammar`], docs/decisions/0039).
 
 use super::Allow;
-use crate::did_you_mean::closest;
+use crate::did_you_mean::alike;
 use crate::error::Error;
 use std::fmt;
 use std::str::FromStr;
@@ -105,13 +105,18 @@ impl Places {
             return Ok(place);
         }
         let known: Vec<&str> = self.0.iter().map(|grammar| grammar.platform).collect();
-        Err(Error::invalid(format!(
-            "{:?} is not a platform; did you mean {}:{}? There are {}",
-            place.platform,
-            closest(&place.platform, known.iter().copied()).unwrap_or_default(),
-            place.path,
-            known.join(", ")
-        )))
+        let (platform, all) = (&place.platform, known.join(", "));
+        // A slip is near the word that was meant. Another platform's name is near none.
+        let meant = alike(platform, known.into_iter().map(str::to_owned));
+        Err(Error::invalid(match meant {
+            Some(meant) => {
+                format!(
+                    "{platform:?} is not a platform; did you mean {meant}:{}? There are {all}",
+                    place.path
+                )
+            }
+            None => format!("{platform:?} is a platform that this server does not have; there are {all}"),
+        }))
     }
 
     /// The person whose private chat with the bot it is.
@@ -183,6 +188,10 @@ mod tests {
         assert_eq!(
             refused("pidgeon:7"),
             "\"pidgeon\" is not a platform; did you mean pigeon:7? There are pigeon, bottle"
+        );
+        assert_eq!(
+            refused("telegraph:7"),
+            "\"telegraph\" is a platform that this server does not have; there are pigeon, bottle"
         );
         assert!(PLACES.meant("smoke:x", &["smoke"]).is_ok(), "served here, whatever it writes");
         assert!("telegraph:x".parse::<Place>().is_ok(), "what is stored may be of another time");

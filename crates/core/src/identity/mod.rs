@@ -28,7 +28,7 @@ mod upgrade;
 
 pub use enroll::{MAX_ENROLL_TOKEN, Provision, SAME_SECRET_FOR, judge_instance, judge_provision};
 pub use subject::{Proof, Subject};
-pub use upgrade::{GatewayRecord, GatewaySecret, UpgradeVerdict, judge_upgrade};
+pub use upgrade::{GatewayRecord, GatewaySecret, Unproven, UpgradeVerdict, judge_upgrade};
 
 /// Longest id of a tenant, gateway, instance, room or person.
 pub const MAX_NAME: usize = 128;

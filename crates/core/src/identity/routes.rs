@@ -10,12 +10,26 @@ use crate::records::rows::RouteRow;
 
 /// Adds a route; a conflict if the place is taken.
 pub fn add(view: &mut View<'_>, route: &Route, action: &'static str, by: &Actor) -> Result<()> {
-    tenants::find(view, &route.tenant)?;
     let row = RouteRow::from(route.clone());
-    let place = &row.place;
-    if view.get::<RouteRow>((place, &row.bot))?.is_some() {
-        return Err(Error::conflict(format!("{place} already has a route; remove it first")));
+    if view.get::<RouteRow>((&row.place, &row.bot))?.is_some() {
+        let place = &row.place;
+        return Err(Error::conflict(format!(
+            "{place} already has a route; --replace puts this one in its place, angelia route remove takes it away"
+        )));
     }
+    write(view, &row, action, by)
+}
+
+/// Puts a route in the place of the one there is, if there is one: at no moment the place has none.
+pub fn replace(view: &mut View<'_>, route: &Route, by: &Actor) -> Result<()> {
+    let row = RouteRow::from(route.clone());
+    let is_there = view.get::<RouteRow>((&row.place, &row.bot))?.is_some();
+    write(view, &row, if is_there { "route.replace" } else { "route.add" }, by)
+}
+
+fn write(view: &mut View<'_>, row: &RouteRow, action: &'static str, by: &Actor) -> Result<()> {
+    tenants::find(view, &row.tenant)?;
+    let place = &row.place;
     let allowed = match &row.allow {
         Allow::Any => "allow any".to_owned(),
         Allow::People(people) => format!("allow {}", people.join(",")),
@@ -30,7 +44,7 @@ pub fn add(view: &mut View<'_>, route: &Route, action: &'static str, by: &Actor)
         + approve.unwrap_or_default()
         + context.as_deref().unwrap_or_default()
         + threads.unwrap_or_default();
-    view.put(&row);
+    view.put(row);
     view.audit(&AuditEntry::done(by, action, &row.tenant, &place.to_string()).with(terms));
     Ok(())
 }

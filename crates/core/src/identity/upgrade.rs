@@ -3,9 +3,10 @@
 use super::Subject;
 use crate::clock::UnixMillis;
 use crate::inbox::InstanceId;
+use crate::problems::TurnedAway;
 use crate::secret::Secret;
 use crate::turns::WhileBusy;
-use angelia_contract::token::Token;
+use angelia_contract::token::{DEFAULT_TTL_SECONDS, Token};
 
 /// One secret of a gateway's rotation list.
 #[derive(Clone, Debug)]
@@ -69,7 +70,18 @@ pub enum UpgradeVerdict {
     /// The record at this position was revoked: accept, then close with 4401.
     Revoked(usize),
     /// Not proven: 401, which every gateway retries.
-    Refuse,
+    Refuse(Unproven),
+}
+
+/// Why a token proves nothing. Whoever sent it hears only that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unproven {
+    /// In a word.
+    pub why: TurnedAway,
+    /// The record it may be of: whose secret signed it, or the only one with that id.
+    pub record: Option<usize>,
+    /// How many seconds the clock is ahead by which it was made, if that is what is wrong.
+    pub clock_off: Option<i64>,
 }
 
 /// Judges a token against every record that carries its gateway id; the
@@ -79,19 +91,28 @@ pub fn judge_upgrade(
     token: &Token,
     now: UnixMillis,
 ) -> UpgradeVerdict {
-    if token.check_time(now.seconds()).is_err() {
-        return UpgradeVerdict::Refuse;
-    }
     let signed_by = |record: &GatewayRecord| {
         let live = |s: &&GatewaySecret| s.valid_until.is_none_or(|until| now <= until);
         let secrets = record.secrets.iter().filter(live).map(|s| s.secret.expose());
         token.first_match(secrets).is_some()
     };
-    match records.iter().position(|record| signed_by(record.as_ref())) {
-        Some(index) if records[index].as_ref().revoked_at.is_some() => UpgradeVerdict::Revoked(index),
-        Some(index) => UpgradeVerdict::Admit(index),
-        None => UpgradeVerdict::Refuse,
+    let refuse = |why, record, clock_off| UpgradeVerdict::Refuse(Unproven { why, record, clock_off });
+    let signer = records.iter().position(|record| signed_by(record.as_ref()));
+    let is_timely = token.check_time(now.seconds()).is_ok();
+    match (signer, records.len()) {
+        (Some(index), _) if !is_timely => refuse(TurnedAway::WrongClock, Some(index), clock_off(token, now)),
+        (Some(index), _) if records[index].as_ref().revoked_at.is_some() => UpgradeVerdict::Revoked(index),
+        (Some(index), _) => UpgradeVerdict::Admit(index),
+        (None, 0) => refuse(TurnedAway::UnknownGateway, None, None),
+        // Where tenants share an id, nobody knows which of them it is.
+        (None, count) => refuse(TurnedAway::WrongSecret, (count == 1).then_some(0), None),
     }
+}
+
+/// How far ahead the clock is by which a token was made, if it was made as gateways make theirs.
+fn clock_off(token: &Token, now: UnixMillis) -> Option<i64> {
+    let made = token.exp().checked_sub(DEFAULT_TTL_SECONDS)?;
+    i64::try_from(made).ok()?.checked_sub(i64::try_from(now.seconds()).ok()?)
 }
 
 #[cfg(test)]
@@ -126,6 +147,10 @@ mod tests {
         })
     }
 
+    fn refused(why: TurnedAway, clock_off: Option<i64>) -> UpgradeVerdict {
+        UpgradeVerdict::Refuse(Unproven { why, record: Some(0), clock_off })
+    }
+
     fn judge(records: &[Arc<GatewayRecord>], secret: &str, ttl: u64, minted_at: u64) -> UpgradeVerdict {
         let text = token::mint("gw", secret, minted_at, ttl);
         judge_upgrade(records, &token::parse(&text).unwrap(), NOW)
@@ -137,13 +162,28 @@ mod tests {
         let now = NOW.seconds();
         assert_eq!(judge(&records, "sa", 300, now), UpgradeVerdict::Admit(0));
         assert_eq!(judge(&records, "sb", 300, now), UpgradeVerdict::Admit(1));
-        assert_eq!(judge(&records, "sc", 300, now), UpgradeVerdict::Refuse);
-        assert_eq!(judge(&records, "sa", 0, now), UpgradeVerdict::Refuse, "a token without end");
-        assert_eq!(judge(&records, "sa", 90_000, now), UpgradeVerdict::Refuse, "too far ahead");
+        let shared = Unproven { why: TurnedAway::WrongSecret, record: None, clock_off: None };
+        assert_eq!(
+            judge(&records, "sc", 300, now),
+            UpgradeVerdict::Refuse(shared),
+            "whose it is nobody knows"
+        );
+        let nobody = Unproven { why: TurnedAway::UnknownGateway, record: None, clock_off: None };
+        assert_eq!(judge(&[], "sa", 300, now), UpgradeVerdict::Refuse(nobody));
+        assert_eq!(
+            judge(&records, "sa", 0, now),
+            refused(TurnedAway::WrongClock, None),
+            "a token without end"
+        );
+        assert_eq!(
+            judge(&records, "sa", 90_000, now),
+            refused(TurnedAway::WrongClock, Some(89_700)),
+            "too far ahead"
+        );
         assert_eq!(judge(&records, "sa", 300, now - 550), UpgradeVerdict::Admit(0), "within leeway");
         assert_eq!(
-            judge(&records, "sa", 300, now - 700),
-            UpgradeVerdict::Refuse,
+            judge(&records, "sa", 300, now - 7_200),
+            refused(TurnedAway::WrongClock, Some(-7_200)),
             "expired is never a revocation"
         );
     }
@@ -154,12 +194,16 @@ mod tests {
         let rotated = [record("a", &[("new", None), ("old", Some(NOW.0)), ("older", Some(past))], false)];
         let now = NOW.seconds();
         assert_eq!(judge(&rotated, "old", 300, now), UpgradeVerdict::Admit(0));
-        assert_eq!(judge(&rotated, "older", 300, now), UpgradeVerdict::Refuse, "past its window is 401");
+        assert_eq!(
+            judge(&rotated, "older", 300, now),
+            refused(TurnedAway::WrongSecret, None),
+            "past its window is 401"
+        );
         assert!(record("a", &[("next", None), ("new", Some(1))], false).shares_secret(&rotated[0]));
         assert!(!record("a", &[("next", None)], false).shares_secret(&rotated[0]), "void at once");
         let revoked = [record("a", &[("s", None)], true)];
         assert_eq!(judge(&revoked, "s", 300, now), UpgradeVerdict::Revoked(0));
-        assert_eq!(judge(&revoked, "x", 300, now), UpgradeVerdict::Refuse);
-        assert_eq!(judge(&revoked, "s", 300, now - 7_000), UpgradeVerdict::Refuse);
+        assert_eq!(judge(&revoked, "x", 300, now), refused(TurnedAway::WrongSecret, None));
+        assert_eq!(judge(&revoked, "s", 300, now - 7_000), refused(TurnedAway::WrongClock, Some(-7_000)));
     }
 }

@@ -363,6 +363,12 @@ pub trait IdentityStore: Records {
         change(self, Change::to("add a route"), move |view| routes::add(view, &route, "route.add", &by))
     }
 
+    /// Adds a route, in the place of the one there is.
+    fn replace_route(&self, route: Route, by: &Actor) -> BoxFuture<'_, Result<()>> {
+        let by = by.clone();
+        change(self, Change::to("replace a route"), move |view| routes::replace(view, &route, &by))
+    }
+
     /// Removes a route; `false` if the place has none.
     fn remove_route(&self, place: &Place, bot: Option<&str>, by: &Actor) -> BoxFuture<'_, Result<bool>> {
         let (place, bot, by) = (place.clone(), bot.map(str::to_owned), by.clone());

@@ -4,6 +4,7 @@ use super::super::mailbox::Ending;
 use super::super::websocket::Message;
 use super::deliver::wall_time;
 use super::{Phase, Session};
+use crate::relay::gateway_log;
 use crate::telemetry::Counter;
 use angelia_contract::close;
 use angelia_core::clock::{self, Mono};
@@ -75,6 +76,10 @@ impl Session {
     /// the inbox, and only then may the next socket begin.
     pub(super) async fn finish(mut self: Box<Self>) {
         self.note_takeover();
+        if self.epoch.is_some() {
+            let seconds = clock::mono().since(self.opened_at).as_secs();
+            gateway_log::left(&self.record, self.ending, self.peer_closed, self.flipped, seconds);
+        }
         self.work_while(|it| !it.settling.is_empty() || it.looking_at_late || it.noting_turns.is_some())
             .await;
         self.note_last_turns().await;

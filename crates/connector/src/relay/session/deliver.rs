@@ -4,6 +4,7 @@
 use super::super::mailbox::{Ending, Hint, Mail};
 use super::gateway_frames::MAX_LATE_ACKS;
 use super::{Done, RETRY, Session};
+use crate::relay::gateway_log;
 use crate::telemetry::Counter;
 use angelia_contract::frame::{ConnectorFrame, inbound_line, passthrough_line};
 use angelia_core::clock::{self, Mono, UnixMillis};
@@ -130,6 +131,9 @@ impl Session {
     pub(super) fn claimed(&mut self, outcome: Result<(Claimed, Vec<OpenTurn>)>) {
         self.claiming = false;
         if let Ok((Claimed { epoch, mark, usage, .. }, turns)) = outcome {
+            if self.epoch.is_none() {
+                gateway_log::connected(&self.record, &self.dialled, usage.entries);
+            }
             self.epoch = Some(epoch);
             self.relay.sessions.drains(self.record.instance, &self.mailbox, epoch);
             self.turns.restore(turns, mark.tail, clock::mono());

@@ -1,6 +1,7 @@
 //! Going idle (`going_idle`): a gateway that sleeps, what must be settled before, and waking up again.
 
 use super::{Done, Phase, Session};
+use crate::relay::gateway_log;
 use angelia_contract::frame::ConnectorFrame;
 use angelia_core::clock::Mono;
 use angelia_core::error::Result;
@@ -51,6 +52,7 @@ impl Session {
         match outcome {
             Ok(Ownership::Ours) => {
                 self.flipped = true;
+                gateway_log::idle(&self.record);
                 self.outgoing.line(&ConnectorFrame::GoingIdleAck.to_line());
             }
             Ok(Ownership::Lost) => self.heed(Ownership::Lost),

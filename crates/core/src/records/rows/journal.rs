@@ -13,7 +13,7 @@ field!(ActionId as i64, |id| id.0, |id| Some(ActionId(id)));
 record! {
     /// A received message: its place in the log, and the steps it took.
     pub struct JournalRow in "journal", key 1,
-    walks [["message_id"] along "id", ["message_id", "chat_id"] along "id", ["seq"] along "id"], long true {
+    walks [[] along "id", ["message_id"] along "id", ["message_id", "chat_id"] along "id", ["seq"] along "id"], long true {
         /// Its number; grows.
         id: i64,
     } foreign {
