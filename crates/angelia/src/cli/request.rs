@@ -228,7 +228,15 @@ mod tests {
             (
                 "route add --tenant a --gateway g --bot b --allow 1,2 --free webchat:lab",
                 "POST /admin/routes",
-                json!({ "tenant": "a", "gateway": "g", "bot": "b", "allow": ["1", "2"], "free": true, "place": "webchat:lab" }),
+                json!({
+                    "tenant": "a", "gateway": "g", "bot": "b", "allow": ["1", "2"], "free": true, "replace": false,
+                    "place": "webchat:lab",
+                }),
+            ),
+            (
+                "route add --replace --tenant a --allow any webchat:lab",
+                "POST /admin/routes",
+                json!({ "tenant": "a", "allow": ["any"], "free": false, "replace": true, "place": "webchat:lab" }),
             ),
             ("route list --unrouted", "GET /admin/routes/unrouted", none.clone()),
             ("route code --tenant a", "POST /admin/routes/codes", json!({ "tenant": "a", "free": false })),
@@ -260,6 +268,12 @@ mod tests {
             ("bot quarantine show 17", "GET /admin/quarantine/17", none.clone()),
             ("bot quarantine purge 17", "DELETE /admin/quarantine/17", none.clone()),
             ("bot quarantine purge", "DELETE /admin/quarantine", none.clone()),
+            ("messages", "GET /admin/messages", none.clone()),
+            (
+                "messages --state dropped --gateway g --limit 5 -1001",
+                "GET /admin/messages?chat=-1001&gateway=g&state=dropped&limit=5",
+                none.clone(),
+            ),
             ("explain a/b", "GET /admin/explain/a%2Fb", none.clone()),
             ("explain -1002/17", "GET /admin/explain/-1002%2F17", none.clone()),
             ("explain --json -1002/17", "GET /admin/explain/-1002%2F17", none.clone()),
