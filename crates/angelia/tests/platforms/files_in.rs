@@ -4,9 +4,8 @@ use super::discord_stage;
 use super::readers::{Chat, by_wechatpy, content as bytes_of};
 use super::telegram_stage::{SOON, Stage, heard};
 use super::wecom_stage;
-use angelia_contract::token;
 use angelia_testkit::connector::Credentials;
-use angelia_testkit::socket::{Next, Socket, fetch_file, now};
+use angelia_testkit::socket::{Next, fetch_file};
 use axum::body::Bytes;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -33,17 +32,6 @@ async fn fetched(event: &Value, gateway: &Credentials) -> Vec<(String, Bytes)> {
         files.push((media_type, answer.bytes().await.unwrap()));
     }
     files
-}
-
-/// The socket of a gateway as published up to 0.19.0, which fetches nothing.
-async fn join_as_older(stage: &Stage) -> Socket {
-    let Credentials { gateway_id, secret, .. } = &stage.gateway;
-    let bearer = format!("Bearer {}", token::mint(gateway_id, secret, now(), 300));
-    let agent = "Python/3.11 websockets/15.0.1";
-    let mut socket = Socket::dial_with(&stage.connector.url(), Some(&bearer), agent).await.unwrap();
-    socket.hello("telegram", &stage.telegram.bot_id().to_string()).await;
-    assert_eq!(socket.frame().await["type"], "descriptor");
-    socket
 }
 
 #[tokio::test]
@@ -117,7 +105,7 @@ async fn a_gateway_that_fetches_nothing_gets_a_link() {
     let stage = Stage::new("files-link").await;
     stage.route_all().await;
     let ann = stage.telegram.person("Ann").await;
-    let mut socket = join_as_older(&stage).await;
+    let mut socket = stage.join_as_older().await;
     let said =
         json!({ "chat": ann, "from": ann, "document": { "content": content(PDF) }, "caption": "sign this" });
     stage.telegram.say_with(&said).await;

@@ -4,9 +4,8 @@ use super::discord_stage;
 use super::sms_stage;
 use super::telegram_stage::{SOON, Stage, heard, unlimited};
 use super::wecom_stage;
-use angelia_contract::token;
 use angelia_testkit::connector::Credentials;
-use angelia_testkit::socket::{Next, Socket, fetch_file, now, upload_file};
+use angelia_testkit::socket::{Next, Socket, fetch_file, upload_file};
 use angelia_testkit::telegram::FakeTelegram;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -33,17 +32,6 @@ async fn is_safe(event: &Value, word: &str, gateway: &Credentials) {
     let answer = fetch_file(event["media_urls"][0].as_str().unwrap(), gateway).await;
     let disposition = answer.headers()["content-disposition"].to_str().unwrap();
     assert!(disposition.contains(&format!("filename=\"{SAFE}\"")), "{disposition}");
-}
-
-/// The socket of a gateway as published up to 0.19.0, which fetches nothing.
-async fn join_as_older(stage: &Stage) -> Socket {
-    let Credentials { gateway_id, secret, .. } = &stage.gateway;
-    let bearer = format!("Bearer {}", token::mint(gateway_id, secret, now(), 300));
-    let agent = "Python/3.11 websockets/15.0.1";
-    let mut socket = Socket::dial_with(&stage.connector.url(), Some(&bearer), agent).await.unwrap();
-    socket.hello("telegram", &stage.telegram.bot_id().to_string()).await;
-    assert_eq!(socket.frame().await["type"], "descriptor");
-    socket
 }
 
 #[tokio::test]
@@ -77,7 +65,7 @@ async fn nothing_hides_in_a_link_and_a_bare_command_stays_one() {
     let document =
         json!({ "content": STANDARD.encode(PDF), "file_name": ODD, "mime_type": "application/pdf" });
     let said = json!({ "chat": ann, "from": ann, "document": document, "caption": "sign this" });
-    let mut older = join_as_older(&stage).await;
+    let mut older = stage.join_as_older().await;
     // A word that is a command alone stays one, whatever comes with it.
     let mut command = said.clone();
     command["caption"] = "/new".into();

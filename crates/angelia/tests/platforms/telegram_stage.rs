@@ -2,9 +2,10 @@
 
 use angelia_contract::session_key::{KeyOptions, Rules, session_key};
 use angelia_contract::source::Source;
+use angelia_contract::token;
 use angelia_testkit::connector::{Connector, Credentials};
 use angelia_testkit::process::output;
-use angelia_testkit::socket::{Next, Socket};
+use angelia_testkit::socket::{Next, Socket, now};
 use angelia_testkit::telegram::{FakeTelegram, Options};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -108,6 +109,18 @@ impl Stage {
         socket.hello("telegram", &self.telegram.bot_id().to_string()).await;
         let descriptor = socket.frame().await;
         assert_eq!(descriptor["type"], "descriptor", "{descriptor}");
+        socket
+    }
+
+    /// The same of a gateway as published up to 0.19.0, which fetches nothing.
+    pub(crate) async fn join_as_older(&self) -> Socket {
+        let Credentials { gateway_id, secret } = &self.gateway;
+        let bearer = format!("Bearer {}", token::mint(gateway_id, secret, now(), 300));
+        let agent = "Python/3.11 websockets/15.0.1";
+        let mut socket =
+            Socket::dial_with(&self.connector.url(), Some(&bearer), agent).await.expect("let in");
+        socket.hello("telegram", &self.telegram.bot_id().to_string()).await;
+        assert_eq!(socket.frame().await["type"], "descriptor");
         socket
     }
 

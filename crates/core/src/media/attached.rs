@@ -158,7 +158,7 @@ pub fn hand_over(event: &mut Event, brought: &[Brought], handing: &Handing<'_>) 
 }
 
 /// The type of a message that is a file.
-fn message_type_of(kind: MediaKind) -> &'static str {
+pub fn message_type_of(kind: MediaKind) -> &'static str {
     match kind {
         MediaKind::Image => message_type::PHOTO,
         MediaKind::Voice => message_type::VOICE,

@@ -26,7 +26,7 @@ mod range;
 
 pub use attached::{
     Attached, Brought, Handing, Origin, album, attach, attached, below, count_files, hand_over, has_files,
-    readable_size,
+    message_type_of, readable_size,
 };
 pub use chunks::{BlobKey, CHUNK_BYTES, SEALED_CHUNK_BYTES, Span, sealed_bytes, span};
 pub use handed::Handed;

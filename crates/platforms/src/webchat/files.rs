@@ -10,7 +10,7 @@ use crate::kit::attached::{named, titled};
 use angelia_contract::event::{Media, message_type};
 use angelia_core::error::{Error, Kind, Result};
 use angelia_core::media::{
-    FILE_BYTES, FileId, Holder, MediaKind, MediaStore, Origin, ROOM_KEPT_FOR, attach, shown_as,
+    FILE_BYTES, FileId, Holder, MediaStore, Origin, ROOM_KEPT_FOR, attach, message_type_of, shown_as,
 };
 use angelia_core::store::RoomFile;
 use axum::body::Body;
@@ -188,24 +188,14 @@ fn one_row(alt: &str) -> String {
 
 /// What an event says of the type of a message with these files.
 pub(super) fn type_of(files: &[RoomFile]) -> &'static str {
-    files.first().map_or(message_type::TEXT, |file| word(file.kind))
-}
-
-fn word(kind: MediaKind) -> &'static str {
-    match kind {
-        MediaKind::Image => message_type::PHOTO,
-        MediaKind::Voice => message_type::VOICE,
-        MediaKind::Audio => message_type::AUDIO,
-        MediaKind::Video => message_type::VIDEO,
-        MediaKind::Document => message_type::DOCUMENT,
-    }
+    files.first().map_or(message_type::TEXT, |file| message_type_of(file.kind))
 }
 
 /// The files of a line, in words for who looks at none of them.
 pub(super) fn note(files: &[RoomFile]) -> String {
     let words = files.iter().map(|file| match &file.alt {
-        Some(alt) => titled(word(file.kind), Some(&format!("{}: {alt}", file.name))),
-        None => named(word(file.kind), Some(&file.name)),
+        Some(alt) => titled(message_type_of(file.kind), Some(&format!("{}: {alt}", file.name))),
+        None => named(message_type_of(file.kind), Some(&file.name)),
     });
     crate::kit::attached::note(words)
 }
@@ -225,6 +215,7 @@ pub(super) fn rows(room: &str, files: &[RoomFile]) -> Vec<Media> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use angelia_core::media::MediaKind;
 
     fn file(name: &str, kind: MediaKind, alt: Option<&str>) -> RoomFile {
         let (id, alt) = (Some(FileId::named(&[name])), alt.map(str::to_owned));
