@@ -3,7 +3,7 @@
 use super::clock::leap;
 use super::key::size;
 use super::{harmless, harmless_lines, moment, perhaps, state, table};
-use angelia_connector::admin::types::{Gateway, GatewaySecret, Gateways, Status};
+use angelia_connector::admin::types::{Gateway, GatewaySecret, Gateways, RevokedGateway, Status};
 use angelia_core::space::Report;
 use std::fmt::Write as _;
 
@@ -51,12 +51,16 @@ pub(crate) fn gateway(answer: &Gateway) -> String {
     shown.map(|(name, value)| format!("{name:<13} {value}").trim_end().to_owned() + "\n").collect()
 }
 
-pub(crate) fn revoked_gateway(answer: &Gateway) -> String {
-    format!(
+pub(crate) fn revoked_gateway(answer: &RevokedGateway) -> String {
+    let mut text = format!(
         "Gateway {} of tenant {} is revoked. Its connection is closed and its secrets are void.\n",
-        harmless(&answer.gateway_id),
-        harmless(&answer.tenant)
-    )
+        harmless(&answer.gateway.gateway_id),
+        harmless(&answer.gateway.tenant)
+    );
+    if let Some(next) = &answer.next {
+        let _ = writeln!(text, "{}", harmless(next));
+    }
+    text
 }
 
 pub(crate) fn status(answer: &Status) -> String {

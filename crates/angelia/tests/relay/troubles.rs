@@ -97,7 +97,16 @@ async fn the_log_tells_who_comes_and_goes_and_status_since_when() {
     let away = async || world.status_of("gw").await["connected"] == false;
     until("it is away", SOON, away).await;
     assert!(world.status_of("gw").await["since"].as_i64().is_some(), "since it left");
-    world.connector.command(&["gateway", "revoke", "gw"]).await;
+    world.connector.command(&["gateway", "create", "gw-b"]).await;
+    world.connector.command(&["gateway", "create", "gw-c"]).await;
+    let revoked = world.connector.command(&["gateway", "revoke", "gw"]).await;
+    let next = revoked["next"].as_str().unwrap();
+    assert!(
+        revoked["gateway_id"] == "gw" && next.contains("gateway default --tenant default gw-b"),
+        "{revoked}"
+    );
+    let other = world.connector.command(&["gateway", "revoke", "gw-b"]).await;
+    assert_eq!(other["next"], Value::Null, "it was no default");
     assert!(world.status_of("gw").await["revoked_at"].as_i64().is_some());
     let config = world.folder.path().join("angelia.toml");
     let status = super::world::binary();

@@ -81,7 +81,7 @@ endpoints! {
     /// Makes a new secret, shown once.
     ROTATE_GATEWAY: Act "/admin/gateways/{id}/rotate", RotateGateway => GatewaySecret, Change(gateways::rotate);
     /// Shuts a gateway out for good.
-    REVOKE_GATEWAY: Act "/admin/gateways/{id}/revoke", ChangeGateway => Gateway, Change(gateways::revoke);
+    REVOKE_GATEWAY: Act "/admin/gateways/{id}/revoke", ChangeGateway => RevokedGateway, Change(gateways::revoke);
     /// Every bot, and how it is.
     BOTS: Read "/admin/bots", Nothing => Bots, bots::list;
     /// The commands that the gateways of a bot declare, and those that were registered.

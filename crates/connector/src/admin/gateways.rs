@@ -111,6 +111,15 @@ answered! {
         pub revoked_at: Option<UnixMillis>,
     }
 
+    /// A gateway that was revoked.
+    pub struct RevokedGateway {
+        /// As it is now.
+        #[serde(flatten)]
+        pub gateway: Gateway,
+        /// What becomes of what it received as its tenant's default, and what to do about that.
+        pub next: Option<String>,
+    }
+
     /// A bot that a gateway answers for.
     pub struct Front {
         /// Its platform.
@@ -259,13 +268,41 @@ pub(super) async fn rotate(admin: Arc<Admin>, id: String, body: RotateGateway) -
     Ok(with_secret(&admin, &record, &secret))
 }
 
-pub(super) async fn revoke(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<Gateway> {
+pub(super) async fn revoke(admin: Arc<Admin>, id: String, body: ChangeGateway) -> Result<RevokedGateway> {
     let record = gateway(&admin, body.tenant.as_deref(), &id)?;
+    let was_default = admin.identities.now().is_default(&record.tenant, record.instance);
     let (tenant, id) = (&record.tenant, &record.gateway_id);
     let stored = admin.ports.records.revoke_gateway(tenant, id, &Actor::operator()).await?;
     let record = admin.identities.know(&stored).await?;
     tracing::info!(tenant = %record.tenant, gateway = %record.gateway_id, "a gateway was revoked");
-    describe(&admin, &record).await
+    let next = if was_default { without_default(&admin, &record) } else { None };
+    Ok(RevokedGateway { gateway: describe(&admin, &record).await?, next })
+}
+
+/// Who receives what no route assigns, now that the gateway is gone that did.
+fn without_default(admin: &Admin, gone: &GatewayRecord) -> Option<String> {
+    let known = admin.identities.now();
+    let tenant = &gone.tenant;
+    let all = known.all();
+    let left: Vec<_> = all.iter().filter(|it| it.tenant == *tenant && it.revoked_at.is_none()).collect();
+    if left.iter().any(|it| it.instance == gone.instance) {
+        return None;
+    }
+    let default = left.iter().find(|it| known.is_default(tenant, it.instance));
+    let names: Vec<&str> = left.iter().map(|it| it.gateway_id.as_str()).collect();
+    Some(match (default, names.as_slice()) {
+        (Some(next), _) => format!("What no route assigns goes to {} from now on.", next.gateway_id),
+        (None, []) => format!(
+            "Tenant {tenant} has no gateway left: nobody gets what is written to it. Make one: angelia gateway create \
+             --tenant {tenant}"
+        ),
+        (None, names) => format!(
+            "It received what no route assigns, and nobody does now. Choose another one: angelia gateway default \
+             --tenant {tenant} {} (there are {})",
+            names[0],
+            names.join(", ")
+        ),
+    })
 }
 
 async fn describe(admin: &Admin, record: &Arc<GatewayRecord>) -> Result<Gateway> {
