@@ -127,7 +127,9 @@ async fn a_message_that_reaches_nobody_is_explained_with_the_step_that_mends_it(
     let next = drop["next"].as_str().unwrap();
     assert!(next.contains("angelia route add --tenant TENANT --allow any webchat:lab"), "{next}");
     let told = world.until_told("message_dropped").await;
-    assert_eq!((&told["reason"], &told["place"]), (&json!("no_route"), &json!("webchat:lab")));
+    assert_eq!((&told["reason"], &told["platform"]), (&json!("no_route"), &json!("webchat")));
+    assert!(told["next"].as_str().unwrap().contains("angelia messages"), "{told}");
+    assert!(!told.to_string().contains("lab"), "a chat may be a telephone number: {told}");
     assert!(!world.connector.whole_log().contains("canary-text"), "never what it says");
     // The step is taken as it stands there, with the tenant's name.
     world.connector.command(&["route", "add", "--tenant", "default", "--allow", "bob", "webchat:lab"]).await;

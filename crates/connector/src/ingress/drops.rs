@@ -9,7 +9,6 @@ use angelia_core::directory::BotKey;
 use angelia_core::egress::Target;
 use angelia_core::error::{Kind, Result};
 use angelia_core::limit::LogThrottle;
-use angelia_core::problems::{Place, fill};
 use angelia_core::records::Records;
 use angelia_core::store::{NoticeKind, NoticeStore};
 use angelia_platforms::Which;
@@ -78,22 +77,30 @@ impl Default for Drops {
     }
 }
 
-/// Says in the log that messages of a place reach nobody, once a minute: never what they say. What
-/// people say to each other is nobody's concern, and what the server answered itself is no loss.
-fn log(reason: DropReason, place: &str, told: &mut LruCache<(DropReason, String), LogThrottle>) {
+/// What the log says for a next step: it names no chat, as that may be somebody's telephone number.
+const ASK: &str =
+    "angelia messages --state dropped shows where they came from, angelia explain --last what to do";
+
+/// Says in the log that messages to a bot reach nobody, once a minute: never what they say, or who says
+/// it. What people say to each other is nobody's concern, and what the server answered itself is no loss.
+fn log(
+    reason: DropReason,
+    (platform, bot): (&str, &str),
+    told: &mut LruCache<(DropReason, String), LogThrottle>,
+) {
     if matches!(reason, DropReason::NotAddressed | DropReason::Consumed | DropReason::Keyword) {
         return;
     }
-    let throttle = told.entry((reason, place.to_owned())).or_insert_with(LogThrottle::default);
+    let throttle = told.entry((reason, format!("{platform}:{bot}"))).or_insert_with(LogThrottle::default);
     let Some(times) = throttle.note(clock::mono()) else { return };
     let problem = reason.problem();
-    let next = fill(problem.next, &Place { place: Some(place), ..Place::default() });
     tracing::info!(
         event = "message_dropped",
         reason = problem.word,
-        place,
+        platform,
+        bot,
         times,
-        next,
+        next = ASK,
         "a message reached nobody: {}",
         problem.means
     );
@@ -105,7 +112,7 @@ impl Drops {
         let path = observed.places.first().copied().unwrap_or("*");
         let place = format!("{}:{path}", observed.platform);
         let mut memory = self.0.lock();
-        log(reason, &place, &mut memory.told);
+        log(reason, (observed.platform, observed.bot), &mut memory.told);
         if reason == DropReason::NoRoute {
             memory.heard((place.clone(), observed.bot.to_owned()), at);
         }
