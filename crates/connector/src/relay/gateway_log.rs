@@ -11,8 +11,10 @@ use angelia_core::problems::{Place, TurnedAway, fill};
 use hashlink::LruCache;
 use parking_lot::Mutex;
 
-/// Gateways and reasons whose lines are counted apart; strangers name ids as they like.
+/// Gateways and reasons whose lines are counted apart.
 const REMEMBERED: usize = 512;
+/// As much as is shown of an id that may be made up.
+const LONGEST_ID: usize = 128;
 
 /// Which dials were told of lately, and which refusal of each gateway was the last.
 pub(crate) struct DialLog {
@@ -55,7 +57,10 @@ impl Relay {
             let key = (record.tenant.clone(), record.gateway_id.clone());
             self.dials.last.lock().insert(key, (why, clock::wall()));
         }
-        let Some(times) = self.dials.due(why, gateway) else { return };
+        // Strangers make up ids as they like: all of them together have one line in a minute.
+        let known = if record.is_some() { gateway } else { "" };
+        let Some(times) = self.dials.due(why, known) else { return };
+        let gateway = gateway.get(..LONGEST_ID).unwrap_or(gateway);
         let problem = why.problem();
         let tenant = record.map(|record| record.tenant.as_str());
         let next = fill(problem.next, &Place { tenant, gateway: Some(gateway), ..Place::default() });
