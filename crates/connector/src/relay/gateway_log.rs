@@ -60,7 +60,7 @@ impl Relay {
         // Strangers make up ids as they like: all of them together have one line in a minute.
         let known = if record.is_some() { gateway } else { "" };
         let Some(times) = self.dials.due(why, known) else { return };
-        let gateway = gateway.get(..LONGEST_ID).unwrap_or(gateway);
+        let gateway: &str = &gateway.chars().take(LONGEST_ID).collect::<String>();
         let problem = why.problem();
         let tenant = record.map(|record| record.tenant.as_str());
         let next = fill(problem.next, &Place { tenant, gateway: Some(gateway), ..Place::default() });
