@@ -138,8 +138,9 @@ pub(super) async fn ask(remote: &Remote, command: GatewayCommand) -> Result<Answ
             let rotate = RotateGateway { tenant, now };
             Answer::of(remote, api::ROTATE_GATEWAY.ask(&id, &rotate), show::created_gateway).await
         }
-        GatewayCommand::Revoke(named) => {
-            Answer::of(remote, act(api::REVOKE_GATEWAY, named), show::revoked_gateway).await
+        GatewayCommand::Revoke(Named { id, tenant }) => {
+            let named = ChangeGateway { tenant, ..ChangeGateway::default() };
+            Answer::of(remote, api::REVOKE_GATEWAY.ask(&id, &named), show::revoked_gateway).await
         }
     }
 }
