@@ -91,6 +91,8 @@ async fn the_log_tells_who_comes_and_goes_and_status_since_when() {
     assert!(world.status_of("gw").await["since"].as_i64().is_some());
     let second = world.join().await;
     assert_eq!(world.until_told("gateway_replaced").await["reason"], "replaced");
+    let both = async || world.events("gateway_connected").len() == 2;
+    until("the second is served as well", SOON, both).await;
     drop(first);
     second.close().await;
     assert_eq!(world.until_told("gateway_left").await["reason"], "closed");
