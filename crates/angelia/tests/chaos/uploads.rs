@@ -38,8 +38,6 @@ const EVERY: Duration = Duration::from_millis(20);
 /// A build that is not optimised seals 8 MiB a second. Memory goes by how many files there are and not
 /// by how large they are, so it has small ones; `CHAOS_FILE_MIB=25` makes them as large as they may be.
 const UNOPTIMISED: u64 = 512 * 1024;
-/// Below it a median is the clock's and the scheduler's.
-const FLOOR: Duration = Duration::from_millis(5);
 const SOON: Duration = Duration::from_secs(30);
 
 const KILLS: u64 = 3;
@@ -89,7 +87,7 @@ fn two_hundred_at_once() {
         assert!(most < MAX_GROWTH_KIB, "memory grew by {most} KiB");
         let usual = quantile(&mut beside_sink, 0.5);
         let felt = format!("others' posts took {usual:?} beside a sink, and {slowest:?} beside the server");
-        assert!(slowest <= (usual * 3).max(FLOOR), "{felt}");
+        assert!(slowest <= usual * 3, "{felt}");
     });
 }
 
