@@ -17,6 +17,10 @@ use std::time::Duration;
 const EVERY: Duration = Duration::from_secs(1);
 /// How far back it is looked each time: what reached nobody on another node is told late.
 const BACK: Duration = Duration::from_secs(30);
+/// As many are asked for each time, as many as a server shows: none of a busy minute is to be missed.
+const AT_A_TIME: u64 = 1_000;
+/// Messages that are known to have been shown; beyond it those of the last moments may be shown again.
+const REMEMBERED: usize = 100_000;
 
 /// Which messages.
 #[derive(Args, Clone, Debug)]
@@ -96,9 +100,8 @@ pub(super) async fn follow(find: impl Fn() -> Result<Remote>, wanted: Wanted, as
         if !show::heard(&text)? {
             return Ok(());
         }
-        asked.since = Some(looked_at.before(BACK));
-        // What is older is not asked for again.
-        if shown.len() > 100_000 {
+        (asked.since, asked.limit) = (Some(looked_at.before(BACK)), Some(AT_A_TIME));
+        if shown.len() > REMEMBERED {
             shown.clear();
         }
         tokio::select! {
